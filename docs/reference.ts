@@ -1,6 +1,7 @@
 /** Makes the text of `docs/reference.md` from the declarations of flags, variables, log scopes and pages. */
 import { readdirSync } from 'node:fs'
 import type { FlagInput } from '@oclif/core/interfaces'
+import type { Coverage } from '../actors/discovery/admin/coverage.ts'
 import { debugPages, unbuiltPages } from '../actors/discovery/admin/debug-table.ts'
 import { pageTopics } from '../actors/discovery/admin/introspection.ts'
 import { profilePages } from '../actors/discovery/admin/profile-pages.ts'
@@ -79,6 +80,14 @@ const whoSees = {
   nothing: 'an action only',
 } as const
 
+/** What a page covers, in the words of the table. */
+const covered: Readonly<Record<Coverage, string>> = {
+  replicas: 'all replicas',
+  configuration: 'what every replica has',
+  authority: 'what replicas share',
+  process: 'the replica that is asked',
+}
+
 const accessAbout =
   'What the role of `pilot-discovery` permits (`manifests/access.yaml`; [operation.md](operation.md), M1). The kinds of the mesh are in both groups,\n`mesh.io` and `istio.io`.'
 
@@ -102,8 +111,13 @@ const accessRows = (of: readonly Access[]): string[][] => {
 
 /** Returns the text of `docs/reference.md`. */
 export async function referencePage(): Promise<string> {
-  const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows }]) => [code(`/debug/${name}`), whoSees[shows], what])
-  const unbuilt = [...unbuiltPages].map(([name, reason]) => [code(`/debug/${name}`), '', `404: ${reason}`])
+  const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows, covers }]) => [
+    code(`/debug/${name}`),
+    whoSees[shows],
+    covered[covers],
+    what,
+  ])
+  const unbuilt = [...unbuiltPages].map(([name, reason]) => [code(`/debug/${name}`), '', '', `404: ${reason}`])
   const topics = Object.entries(pageTopics).map(([name, about]) => [code(`/${name}z`), code(`/${name}j`), about])
   return `${[
     '# Reference',
@@ -118,7 +132,7 @@ export async function referencePage(): Promise<string> {
     '## Log scopes',
     `### Of \`pilot-discovery\`\n\n${scopeTable(discoveryScopeTable)}`,
     `### Of \`pilot-agent\`\n\n${scopeTable(agentScopeTable)}`,
-    `## Debug pages\n\nWho may see what: [operation.md](operation.md#debug-pages).\n\n${table(['Page', 'Shows', 'Contents'], [...pages, ...unbuilt])}`,
+    `## Debug pages\n\nWho may see what: [operation.md](operation.md#debug-pages). What covers all replicas: A5 and A6 there.\n\n${table(['Page', 'Shows', 'Covers', 'Contents'], [...pages, ...unbuilt])}`,
     `## Access to a cluster\n\n${accessAbout}\n\n${table(accessColumns, accessRows(accesses))}`,
     `${signerAbout}\n\n${table(accessColumns, accessRows(signerAccesses))}`,
     `${statusAbout}\n\n${table(accessColumns, accessRows(statusAccesses))}`,

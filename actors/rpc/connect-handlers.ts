@@ -25,7 +25,9 @@ export interface HandlerOptions {
   readonly routes: (router: ConnectRouter) => void
   /** Called before a request is read; an error that it throws is the answer. May keep what it found out in the values of the context. */
   readonly gate?: (context: HandlerContext) => Promise<void>
-  /** Called with errors that are no {@link ConnectError}; the client is told `internal error`. */
+  /** The status of an error that is an answer to the client; undefined: it is none. */
+  readonly statusOf?: (error: unknown) => CallStatus | undefined
+  /** Called with errors that are neither such answers nor a {@link ConnectError}; the client is told `internal error`. */
   readonly failed: (path: string, error: unknown) => void
   /** The messages that may stand in an `Any` of JSON. */
   readonly registry?: JsonWriteOptions['registry']
@@ -44,10 +46,10 @@ export function errorOf({ code, message, retryAfterMs }: CallStatus): ConnectErr
 }
 
 /** The handlers of services, by path. Nothing is compressed, and compressed requests are refused. */
-export function connectHandlers({ routes, gate, failed, registry }: HandlerOptions): ReadonlyMap<string, RpcHandler> {
+export function connectHandlers({ routes, gate, statusOf, failed, registry }: HandlerOptions): ReadonlyMap<string, RpcHandler> {
   const router = createConnectRouter({
     acceptCompression: [],
-    interceptors: [telling(failed)],
+    interceptors: [telling(failed, statusOf)],
     jsonOptions: { ignoreUnknownFields: false, ...(registry ? { registry } : {}) },
     async requestGate(context) {
       const refusal = context.values.get(callKey)?.refusal
@@ -132,10 +134,12 @@ async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
 async function* noBytes(): AsyncIterable<Uint8Array> {}
 
 /** Reports errors that are none of an implementation's answers. */
-function telling(failed: HandlerOptions['failed']): Interceptor {
+function telling(failed: HandlerOptions['failed'], statusOf: HandlerOptions['statusOf']): Interceptor {
   return (next) => async (request) => {
     const known = (error: unknown) => {
       if (error instanceof ConnectError) return error
+      const answer = statusOf?.(error)
+      if (answer) return errorOf(answer)
       failed(new URL(request.url).pathname, error)
       return new ConnectError('internal error', Code.Internal)
     }

@@ -9,55 +9,101 @@ export function replicaAddress(text: string): { readonly host: string; readonly 
   return host === '' || port > 65_535 ? undefined : { host: host.replace(/^\[(.*)\]$/, '$1'), port }
 }
 
-/** Whether an answer has the form that readers rely on. */
-export function isAnswerOf(question: ReplicaQuestion, value: unknown): boolean {
-  switch (question) {
-    case 'connections':
-      return isRows(value, isConnection)
-    case 'proxies':
-      return isRows(
-        value,
-        (row) => isConnection(row) && isMapping(row.watches) && Object.values(row.watches).every(isTexts) && isRows(row.rejections, isRejection),
-      )
-    case 'slow':
-      return isRows(value, (row) => hasTexts(row, ['connectionId', 'namespace']))
-    case 'instances':
-      return isRows(value, (row) => hasTexts(row, ['connection', 'namespace']))
-    case 'distribution':
-      return isRows(value, (row) => hasTexts(row, ['proxy', 'cluster_acked', 'listener_acked', 'route_acked', 'namespace']))
-    case 'resources':
-      return isMapping(value) && Object.values(value).every((list) => isRows(list, (row) => hasTexts(row, ['name', 'version', 'element'])))
-    case 'counted':
-      return isMapping(value) && isNumber(value.all) && Array.isArray(value.have) && value.have.every(isNumber)
-    case 'ofProxy':
-      return isMapping(value)
-    case 'disconnect':
-      return typeof value === 'boolean'
-    case 'explainResource':
-      return (
-        isMapping(value) &&
-        (value.objects === undefined || isRows(value.objects, (row) => hasTexts(row, ['key', 'namespace', 'source', 'without', 'reason'])))
-      )
-    case 'pushAgain':
-      return isRows(value, ({ proxies }) => isNumber(proxies))
-  }
-}
-
-const isNumber = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
-
 type Row = Readonly<Record<string, unknown>>
+type Form = (value: unknown) => boolean
 
-const isRows = (value: unknown, isRow: (row: Row) => boolean): boolean => Array.isArray(value) && value.every((row) => isMapping(row) && isRow(row))
-const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((text) => typeof text === 'string')
-const hasTexts = (row: Row, names: readonly string[]): boolean => names.every((name) => typeof row[name] === 'string')
-const isTime = (value: unknown): boolean => typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]{8,18}Z$/.test(value)
+const isText: Form = (value) => typeof value === 'string'
+const isFlag: Form = (value) => typeof value === 'boolean'
+const isNumber: Form = (value) => Number.isFinite(value)
+const isCount: Form = (value) => Number.isSafeInteger(value) && (value as number) >= 0
+const isTime: Form = (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]{8,18}Z$/.test(value)
 
-function isConnection(row: Row): boolean {
-  const { types, delta, identities, connectedAt } = row
-  const texts = ['connectionId', 'nodeId', 'namespace', 'version', 'address', 'classId', 'digest']
-  return hasTexts(row, texts) && typeof delta === 'boolean' && isTexts(identities) && isTime(connectedAt) && isRows(types, isType)
+const listOf =
+  (is: Form): Form =>
+  (value) =>
+    Array.isArray(value) && value.every(is)
+const optional =
+  (is: Form): Form =>
+  (value) =>
+    value === undefined || is(value)
+const mapOf =
+  (is: Form): Form =>
+  (value) =>
+    isMapping(value) && Object.values(value).every(is)
+/** A mapping with these fields, and any others. */
+const withFields =
+  (forms: Readonly<Record<string, Form>>): Form =>
+  (value) =>
+    isMapping(value) && Object.entries(forms).every(([name, is]) => is((value as Row)[name]))
+const fields = (is: Form, ...names: readonly string[]): Readonly<Record<string, Form>> => Object.fromEntries(names.map((name) => [name, is]))
+const texts = (...names: readonly string[]) => fields(isText, ...names)
+const rowsOf = (forms: Readonly<Record<string, Form>>): Form => listOf(withFields(forms))
+
+const connection = {
+  ...texts('connectionId', 'nodeId', 'namespace', 'version', 'address', 'classId', 'digest'),
+  ...{ delta: isFlag, identities: listOf(isText), connectedAt: isTime, metadata: optional(isMapping) },
+  types: rowsOf({ ...texts('typeUrl', 'nonceSent', 'nonceAcked', 'version', 'error'), current: isFlag }),
 }
 
-const isType = (row: Row): boolean => hasTexts(row, ['typeUrl', 'nonceSent', 'nonceAcked', 'version', 'error']) && typeof row.current === 'boolean'
+const reference = withFields(texts('group', 'kind', 'namespace', 'name', 'source', 'cluster', 'uid', 'version', 'place'))
 
-const isRejection = (row: Row): boolean => hasTexts(row, ['typeUrl', 'message']) && isTime(row.at)
+const pushProxies = rowsOf({ ...texts('connection', 'nodeId'), ms: isNumber })
+
+const pushTally = {
+  ...texts('namespace'),
+  ...fields(isCount, 'acknowledged', 'refused', 'gone', 'outstanding', 'classes', 'bytesSent'),
+  ...{ slowest: pushProxies, waiting: pushProxies },
+  refusals: rowsOf({ ...texts('connection', 'nodeId', 'typeUrl', 'reason'), ...fields(listOf(isText), 'resources', 'objects') }),
+}
+
+const push = {
+  ...fields(isCount, 'id', 'otherObjects', 'resources', 'bytes'),
+  ...fields(isNumber, 'startedAt', 'publishedAfterMs', 'makingMs'),
+  reasons: listOf(isText),
+  objects: rowsOf({ ...texts('key', 'namespace', 'source', 'cluster', 'uid', 'version', 'place'), generation: isCount }),
+  tallies: rowsOf(pushTally),
+}
+
+const fault = {
+  ...texts('type', 'resource', 'reason', 'consequence'),
+  ...{ isLoss: optional(isFlag), proxy: optional(isText), otherProxies: optional(isCount), references: listOf(reference) },
+}
+
+const followedKind = {
+  ...texts('kind', 'resource', 'mode', 'version'),
+  ...fields(isCount, 'objects', 'failures', 'updates', 'deletes', 'lists', 'audits', 'repairs'),
+  ...fields(optional(isNumber), 'ageMs', 'lastErrorMs'),
+  ...fields(optional(isText), 'lastError', 'lastAuditError'),
+  isStale: isFlag,
+}
+
+const cluster = {
+  ...texts('name', 'actor'),
+  ...fields(optional(isText), 'server', 'lastError'),
+  ...{ connectedMs: optional(isNumber), connections: isCount, isComplete: isFlag, kinds: rowsOf(followedKind) },
+}
+
+/** The form of the answer to each question, as far as readers rely on it. */
+const forms: Readonly<Record<ReplicaQuestion, Form>> = {
+  connections: rowsOf(connection),
+  proxies: rowsOf({ ...connection, watches: mapOf(listOf(isText)), rejections: rowsOf({ ...texts('typeUrl', 'message'), at: isTime }) }),
+  slow: rowsOf(texts('connectionId', 'namespace')),
+  exceeded: rowsOf(texts('proxy', 'address', 'reason', 'at')),
+  shares: rowsOf({ ...texts('identity'), ...fields(isCount, 'streams', 'classes', 'nodeBytes') }),
+  instances: rowsOf(texts('connection', 'namespace')),
+  distribution: rowsOf(texts('proxy', 'cluster_acked', 'listener_acked', 'route_acked', 'namespace')),
+  pushes: withFields({ ...texts('cursor'), dropped: isCount, pushes: rowsOf(push) }),
+  faults: rowsOf(fault),
+  conflicts: rowsOf({ ...texts('kind', 'view', 'key', 'listener', 'host', 'object'), reference }),
+  withoutEffect: rowsOf({ ...texts('kind', 'namespace', 'name', 'place'), fields: listOf(isMapping) }),
+  clusters: rowsOf(cluster),
+  resources: mapOf(rowsOf(texts('name', 'version', 'element'))),
+  counted: withFields({ all: isCount, have: listOf(isCount) }),
+  ofProxy: isMapping,
+  disconnect: isFlag,
+  explainResource: withFields({ objects: optional(rowsOf(texts('key', 'namespace', 'source', 'without', 'reason'))) }),
+  pushAgain: rowsOf({ proxies: isCount }),
+}
+
+/** Whether an answer has the form that readers rely on. */
+export const isAnswerOf = (question: ReplicaQuestion, value: unknown): boolean => forms[question](value)

@@ -40,7 +40,7 @@ describe('the services beside ADS', () => {
     })
     const answers: Record<string, () => unknown> = {
       isReady: () => (isKnown ? isReady : Promise.reject(new Error('unknown'))),
-      connections: () => [{ nodeId: 'sidecar~10.0.0.1~a.shop~shop', namespace: 'shop', types: [] }],
+      connectionsOfAll: () => ({ connections: [{ nodeId: 'sidecar~10.0.0.1~a.shop~shop', namespace: 'shop', types: [] }], silence: '' }),
     }
     const never = Number.POSITIVE_INFINITY
     const connections = { keepaliveInterval: never, keepaliveTimeout: never, maxConnectionAge: never, credentialGrace: 0 }
@@ -59,6 +59,7 @@ describe('the services beside ADS', () => {
           access,
           services: ['a.B', ...statusServiceNames],
           failed: () => {},
+          warn: () => {},
         }),
         refused: () => {},
       },

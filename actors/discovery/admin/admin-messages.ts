@@ -35,7 +35,7 @@ import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
 import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
-import type { Placed } from './page-sources.ts'
+import type { Placed, RowsOfAll } from './page-sources.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
 
@@ -156,9 +156,9 @@ export function explainedMessage({ objects, ...answer }: ExplainAnswer, domain: 
 }
 
 /** Returns the answer about faults. */
-export function faultsMessage(faults: readonly FaultAnswer[]): ListFaultsResponse {
+export function faultsMessage({ rows: faults, replicas }: RowsOfAll<FaultAnswer>): ListFaultsResponse {
   const rows = faults.map(({ references, ...fault }) => ({ ...fault, objects: references }))
-  return messageOf(ListFaultsResponseSchema, { faults: rows })
+  return messageOf(ListFaultsResponseSchema, { faults: rows, replicas })
 }
 
 /** Returns the answer about findings. */
@@ -177,8 +177,8 @@ export function filesMessage(files: FilesPage, domain: string): GetFilesResponse
 }
 
 /** Returns the answer about followed clusters. */
-export function clustersMessage(clusters: readonly ClusterAnswer[]): ListClustersResponse {
-  return messageOf(ListClustersResponseSchema, { clusters })
+export function clustersMessage({ rows: clusters, replicas }: RowsOfAll<ClusterAnswer>): ListClustersResponse {
+  return messageOf(ListClustersResponseSchema, { clusters, replicas })
 }
 
 /** Returns the answer about actors. */

@@ -56,6 +56,7 @@ import {
   pushAgain,
   silenceOf,
 } from './mesh-answers.ts'
+import { SilentReplica } from './other-replicas.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { pushRpcs, type StreamPlace } from './push-rpcs.ts'
@@ -85,6 +86,7 @@ const viewerOf = ({ values }: HandlerContext): Viewer => values.get(viewerKey) a
 export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler> {
   return connectHandlers({
     registry: resourceTypes,
+    statusOf: (error) => (error instanceof SilentReplica ? { code: status.unavailable, message: error.message } : undefined),
     failed: (path, error) => parts.log.error(`${path} failed: ${error instanceof Error ? error.message : error}`),
     async gate(context) {
       const viewer = await parts.admit(callOf(context))
@@ -162,9 +164,10 @@ function ofPushes({ sources, domain, placeOf }: AdminRpcParts) {
 }
 
 function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
+  const from = ({ thisReplica }: { readonly thisReplica: boolean }) => (thisReplica ? sources.own : sources)
   const scopes = () => ({ scopes: messageOf(ListScopesResponseSchema, { scopes: settingsOf(levels.get(), discoveryScopes) }).scopes })
   return {
-    listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources))),
+    listFaults: async (request, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(from(request)))),
     async listFindings({ namespace, level }, context) {
       const { sees } = viewerOf(context)
       if (namespace !== '' && !sees(namespace)) throw refusal(forbiddenNamespace(namespace))
@@ -176,7 +179,7 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
     },
     getFiles: async (_, context) => filesMessage(await operatorsOnly(viewerOf(context), () => filesOf(sources)), domain),
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
-    listClusters: async (_, context) => clustersMessage(await operatorsOnly(viewerOf(context), () => clustersOf(sources))),
+    listClusters: async (request, context) => clustersMessage(await operatorsOnly(viewerOf(context), () => clustersOf(from(request)))),
     listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),
     async setScope(request, context) {
       acting(viewerOf(context), log, `SetScope ${quoted(request.name)}`)

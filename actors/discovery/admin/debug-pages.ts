@@ -5,6 +5,7 @@ import { notAnswered, Page, type PageRequest, type PageServer } from '../../http
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { type DebugPage, debugPages, noProxy, unbuiltPages } from './debug-table.ts'
 import { proxyNamed } from './mesh-answers.ts'
+import { SilentReplica } from './other-replicas.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { profilePages } from './profile-pages.ts'
@@ -61,8 +62,18 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
 const pagesOf = ({ admin, sources }: DebugParts) =>
   Object.entries({ ...debugPages, ...(sources.profiles ? profilePages : {}) }).filter(([, { shows }]) => admin || shows !== 'nothing')
 
-/** Answers an admitted viewer: shows the page or performs its action. */
-async function asked(
+/** Answers an admitted viewer. A replica that was found to have what the page is about, and does not answer meanwhile, is named. */
+async function asked(...request: Parameters<typeof answerTo>): Promise<unknown> {
+  try {
+    return await answerTo(...request)
+  } catch (error) {
+    if (error instanceof SilentReplica) return new Page(error.message, undefined, 503)
+    throw error
+  }
+}
+
+/** Shows a page or performs its action. */
+async function answerTo(
   path: string,
   page: DebugPage,
   { sources, log }: DebugParts,
@@ -84,7 +95,7 @@ async function asked(
 }
 
 async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSources, viewer: Viewer, query: URLSearchParams): Promise<unknown> {
-  const sources = query.get('replicas') === 'own' ? all.own : all
+  const sources = page.covers === 'replicas' && query.get('replicas') !== 'own' ? all : all.own
   const namespace = query.get('namespace') || undefined
   switch (page.shows) {
     case 'mesh':

@@ -9,12 +9,14 @@ import type { EffectRow } from '../../../src/config/without-effect.ts'
 import { compare } from '../../../src/model/order.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
+import type { ListenerConflict } from '../../../src/xds/draft.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
+import type { Coverage } from './coverage.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
 import { type DistributionRow, distributionOf, instancesOf } from './distribution-rows.ts'
 import { explainedFor } from './explain-answers.ts'
@@ -35,7 +37,7 @@ import {
   silentAmong,
 } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
-import type { PageSources, Placed } from './page-sources.ts'
+import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
 import { pushesOf } from './push-answers.ts'
 
 /** The action of a page, performed on POST with certain parameters. For operators only. */
@@ -49,9 +51,9 @@ export interface Action {
 /**
  * A debug page. A string is sent as text, a {@link Page} as it is, everything else as JSON. `shows` decides on access: `mesh` pages are
  * for operators; `namespaces` pages are for every caller, with the rows of the caller's own namespaces; `proxy` pages are for callers who
- * may see that proxy.
+ * may see that proxy. `covers` decides whether a page has other replicas to ask: only one that covers all.
  */
-export type DebugPage = { readonly what: string; readonly action?: Action } & (
+export type DebugPage = { readonly what: string; readonly covers: Coverage; readonly action?: Action } & (
   | { readonly shows: 'mesh'; readonly page: (sources: PageSources, query: URLSearchParams) => Promise<unknown> }
   | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
   | {
@@ -70,6 +72,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   adsz: {
     what: 'connected proxies and their subscriptions; POST with push=true sends all configuration again',
     shows: 'namespaces',
+    covers: 'replicas',
     page: async (sources, _, sees) => {
       const { rows, replicas } = await proxiesOf(sources, sees)
       const clients = rows.map(({ connectionId, namespace, connectedAt, address, watches, rejections, replica }) => ({
@@ -89,6 +92,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   syncz: {
     what: 'nonces sent to each proxy and acknowledged by it',
     shows: 'namespaces',
+    covers: 'replicas',
     page: async (sources, _, sees) => {
       const { rows, replicas } = await sources.allConnections()
       return [...rows.filter(({ namespace }) => sees(namespace)).map(syncStatus), ...silentAmong(replicas)]
@@ -97,44 +101,49 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   slowz: {
     what: 'slow proxies: they read no data of a response at present, or are sent one without a permit of PILOT_PUSH_THROTTLE',
     shows: 'namespaces',
-    page: async (sources, _, sees) => {
-      const { rows, replicas } = await sources.ofAll('slow', () => sources.writers<SlowConnection>('slow'))
-      return [...rows.filter(({ namespace }) => sees(namespace)), ...silentAmong(replicas)]
-    },
+    covers: 'replicas',
+    page: async (sources, _, sees) => listed(await sources.ofAll('slow', () => sources.writers<SlowConnection>('slow')), sees),
   },
   identityz: {
     what: 'identities with the most streams, and how much the streams of each use in total',
     shows: 'mesh',
-    page: (sources) => sources.queue<Share[]>('shares'),
+    covers: 'replicas',
+    page: async (sources) => listed(await sources.ofAll('shares', () => sources.queue<Share[]>('shares'))),
   },
   budgetz: {
     what: 'streams that were ended because the client exceeded one of its limits, with limit and time',
     shows: 'mesh',
-    page: (sources) => sources.writers<Exceeded>('exceeded'),
+    covers: 'replicas',
+    page: async (sources) => listed(await sources.ofAll('exceeded', () => sources.writers<Exceeded>('exceeded'))),
   },
   filez: {
     what: 'configuration files that cannot be read or keep the process from being ready, faults and warnings of documents, and unusable policies that a strict stand-in replaces',
     shows: 'mesh',
+    covers: 'process',
     page: filesOf,
   },
   configz: {
     what: 'all configuration objects; of Secrets the dates of their certificates',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, _, sees) => (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace)),
   },
   noeffectz: {
     what: 'objects and fields that have no effect, or not for all proxies, with reasons',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await sources.queue<EffectRow[]>('withoutEffect')).filter(({ namespace }) => sees(namespace)),
+    covers: 'replicas',
+    page: async (sources, _, sees) => listed(await sources.ofAllOnce('withoutEffect', () => sources.queue<EffectRow[]>('withoutEffect')), sees),
   },
   analysisz: {
     what: 'mistakes in configuration, with code, object, field and what to do (PILOT_ENABLE_ANALYSIS)',
     shows: 'namespaces',
+    covers: 'configuration',
     page: (sources, _, sees) => findingsOf(sources, sees),
   },
   registryz: {
     what: 'all services; parameter cluster (those of one cluster)',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, query, sees) => {
       const of = query.get('cluster')
       const services = await sources.list<Service & { readonly clusters?: readonly string[] }>('services')
@@ -144,69 +153,84 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   clusterz: {
     what: 'followed clusters: the connection, and of each kind the number of objects, what is done (streaming, paging, watching, paused), version, age, failures and audits',
     shows: 'mesh',
-    page: clustersOf,
+    covers: 'replicas',
+    page: async (sources) => listed(await clustersOf(sources)),
   },
   inject: {
     what: 'the configuration of sidecar injection in force, where it is, and what is wrong with a newer one',
     shows: 'mesh',
+    covers: 'configuration',
     page: (sources) => sources.webhooks('injection'),
   },
   endpointz: {
     what: 'endpoints of each service port; ?brief=1 for addresses only',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, query, sees) => endpointPage(await endpoints(sources, sees), query.has('brief')),
   },
   endpointShardz: {
     what: 'endpoints by host, namespace and registry (provider and cluster)',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, _, sees) => shardPage(await endpoints(sources, sees)),
   },
   edsz: {
     what: 'load assignments of a proxy (proxyID)',
     shows: 'proxy',
+    covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).loadAssignments(await sources.resourcesOf(proxy)),
   },
   ndsz: {
     what: 'names that the agent of a proxy resolves (proxyID)',
     shows: 'proxy',
+    covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).nameTableOf(await sources.resourcesOf(proxy)) ?? {},
   },
   config_dump: {
     what: 'configuration of a proxy as Envoy dumps it (proxyID)',
     shows: 'proxy',
+    covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).configDump(await sources.resourcesOf(proxy)),
   },
   config_distribution: {
     what: 'which proxies have which generation of a resource, or how many (resource, count)',
     shows: 'namespaces',
+    covers: 'replicas',
     page: distributionPage,
   },
   pushz: {
     what: 'the last pushes: objects that caused each, and which proxies have acknowledged it, refused it or owe an answer; parameter after (a cursor)',
     shows: 'namespaces',
+    covers: 'replicas',
     page: (sources, query, sees) => pushesOf(sources, sees, query.get('after') ?? '', 0),
   },
   cachez: {
     what: 'groups of encoded resources in the XDS cache',
     shows: 'mesh',
+    covers: 'process',
     page: async (sources) => (await sources.list<{ group: string }>('cacheKeys')).sort((one, other) => compare(one.group, other.group)),
   },
   sidecarz: {
     what: 'what is visible to a proxy under its Sidecar (proxyID)',
     shows: 'proxy',
+    covers: 'replicas',
     page: (sources, _, proxy) => sources.ofProxy('sidecarScope', proxy),
   },
   instancesz: {
     what: 'service instances of each proxy',
     shows: 'namespaces',
+    covers: 'replicas',
     page: async (sources, _, sees) => {
-      const { rows } = await sources.ofAll('instances', () => instancesOf(sources))
-      return Object.fromEntries(rows.filter(({ namespace }) => sees(namespace)).map(({ connection, instances }) => [connection, instances]))
+      const { rows, replicas } = await sources.ofAll('instances', () => instancesOf(sources))
+      const seen = rows.filter(({ namespace }) => sees(namespace)).map(({ connection, instances }) => [connection, instances])
+      const silent = silentAmong(replicas)
+      return { ...Object.fromEntries(seen), ...(silent.length > 0 && { replicas: silent }) }
     },
   },
   authorizationz: {
     what: 'authorization policies by namespace',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, _, sees) => {
       const { namespace_to_policies: policies, root_namespace } = await sources.queue<AuthorizationPolicies>('authorizationPolicies')
       const seen = Object.fromEntries(Object.entries(policies).filter(([namespace]) => sees(namespace)))
@@ -216,6 +240,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   policyz: {
     what: 'checks that make policies stricter than an earlier release, and the objects and fields that each concerns',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, _, sees) =>
       (await withSecrets(sources, await sources.queue<CheckedPolicies[]>('policyChecks'))).map((row) => ({
         ...row,
@@ -225,6 +250,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   authz: {
     what: `which policy decides a request to a proxy, and why (proxyID; ${requestParameters})`,
     shows: 'proxy',
+    covers: 'replicas',
     page: async (sources, query, proxy) => {
       const request = readDescribedRequest(query)
       return typeof request === 'string' ? new Page(request, undefined, 400) : explanationOf(sources, proxy, request)
@@ -233,29 +259,39 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   explain: {
     what: 'why a proxy has a resource, or has not: every object with a part in it, and every one that was left out, with the reason (proxyID, type, name)',
     shows: 'proxy',
+    covers: 'replicas',
     page: async (sources, query, proxy, sees) => {
       const answer = await explainedFor(sources, proxy, query.get('type') ?? '', query.get('name') ?? '', sees)
       return typeof answer === 'string' ? new Page(answer, undefined, 400) : answer
     },
   },
   push_status: {
-    what: 'faults of the current configuration, conflicts of listeners, and use of memory',
+    what: 'faults of the current configuration, conflicts of listeners, and use of memory by the replica that is asked',
     shows: 'mesh',
-    page: async (sources) => ({
-      faults: await faultsOf(sources),
-      listenerConflicts: await sources.queue('conflicts'),
-      memory: await sources.queue('memory'),
-    }),
+    covers: 'replicas',
+    page: async (sources) => {
+      const [faults, conflicts] = await Promise.all([
+        faultsOf(sources),
+        sources.ofAllOnce('conflicts', () => sources.queue<readonly (ListenerConflict & { readonly reference: object })[]>('conflicts')),
+      ])
+      const silent = silentAmong([...faults.replicas, ...conflicts.replicas])
+      return {
+        ...{ faults: faults.rows, listenerConflicts: conflicts.rows, memory: await sources.queue('memory') },
+        ...(silent.length > 0 && { replicas: [...new Map(silent.map((replica) => [replica.name, replica])).values()] }),
+      }
+    },
   },
-  mesh: { what: 'mesh configuration', shows: 'mesh', page: (sources) => sources.queue('mesh') },
+  mesh: { what: 'mesh configuration', shows: 'mesh', covers: 'configuration', page: (sources) => sources.queue('mesh') },
   networkz: {
     what: 'networks; the source and the place of the mesh configuration and of the networks that are in force, and of those that are overruled',
     shows: 'mesh',
+    covers: 'configuration',
     page: (sources) => sources.queue('settings'),
   },
   resourcesz: {
     what: 'kinds of configuration objects that are present',
     shows: 'namespaces',
+    covers: 'configuration',
     page: async (sources, _, sees) => {
       const seen = (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace))
       return [...new Set(seen.map(({ apiVersion, kind }) => `${apiVersion}/${kind}`))]
@@ -264,16 +300,19 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   ca: {
     what: 'the certificate authority: roots, expiries, the stage of a root rotation and what blocks it',
     shows: 'mesh',
+    covers: 'authority',
     page: (sources) => sources.authority('status'),
   },
   ca_ledger: {
     what: 'which identity holds which certificate until when; parameters start and length (at most 1000)',
     shows: 'namespaces',
+    covers: 'authority',
     page: ledgerOf,
   },
   ca_rotate: {
     what: 'POST begins a rotation of the own root, or advances it by one stage; force=true: although some holders are not ready',
     shows: 'nothing',
+    covers: 'authority',
     action: {
       form: 'force=<true or false>',
       isMeant: () => true,
@@ -283,6 +322,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   ca_distrust: {
     what: 'POST distrusts a root at once (id: the first digits of its fingerprint); dryRun=true: only says who would be cut off',
     shows: 'nothing',
+    covers: 'authority',
     action: {
       form: 'id=<digits>&dryRun=<true or false>',
       isMeant: (query) => query.has('id'),
@@ -292,17 +332,20 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   ca_trust: {
     what: 'POST trusts a root again that was distrusted',
     shows: 'nothing',
+    covers: 'authority',
     action: { form: 'id=<digits>', isMeant: (query) => query.has('id'), act: (sources, query) => sources.authority('trust', query.get('id') ?? '') },
   },
   ca_accept_time: {
     what: 'POST takes the wall clock for right, although it contradicts what was recorded',
     shows: 'nothing',
+    covers: 'authority',
     action: { form: 'accept=true', isMeant: (query) => query.get('accept') === 'true', act: (sources) => sources.authority('acceptTime') },
   },
-  actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsOf(supervisor) },
+  actorsz: { what: 'actors, their state and load', shows: 'mesh', covers: 'process', page: ({ supervisor }) => actorsOf(supervisor) },
   force_disconnect: {
     what: 'POST with proxyID ends the stream of that proxy',
     shows: 'nothing',
+    covers: 'replicas',
     action: {
       form: 'proxyID=<name or id of a proxy>',
       isMeant: () => true,
@@ -407,6 +450,14 @@ function tally(values: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1
   return counts
+}
+
+/** The rows of a page that is a list, of which a caller sees those of its namespaces, and the replicas whose rows are missing. */
+function listed<Row extends object>({ rows, replicas }: RowsOfAll<Row>): unknown[]
+function listed<Row extends { readonly namespace: string }>(all: RowsOfAll<Row>, sees: Sees): unknown[]
+function listed({ rows, replicas }: RowsOfAll<object>, sees?: Sees): unknown[] {
+  const seen = sees ? rows.filter((row) => sees((row as { readonly namespace: string }).namespace)) : rows
+  return [...seen, ...silentAmong(replicas)]
 }
 
 /** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */

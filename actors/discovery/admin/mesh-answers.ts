@@ -82,8 +82,11 @@ export interface FaultAnswer extends ResourceFault {
   readonly references: readonly ObjectReference[]
 }
 
-/** The faults of the present configuration. */
-export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> => sources.queue<FaultAnswer[]>('faults')
+/** The faults that this replica has found: what it makes, and so what fails, depends on its proxies. */
+export const ownFaults = (sources: PageSources): Promise<readonly FaultAnswer[]> => sources.queue<FaultAnswer[]>('faults')
+
+/** The faults of the present configuration at all replicas, each once. */
+export const faultsOf = (sources: PageSources): Promise<RowsOfAll<FaultAnswer>> => sources.ofAllOnce('faults', () => ownFaults(sources))
 
 /** What analysis finds in objects of some namespaces; a page where nothing is analyzed. */
 export async function findingsOf(sources: PageSources, sees: Sees): Promise<FoundNow | Page> {
@@ -128,8 +131,8 @@ export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
 /** A followed cluster, and the actor that follows it. */
 export type ClusterAnswer = ClusterStatus & { readonly actor: string }
 
-/** The clusters that are followed, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
-export async function clustersOf({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
+/** The clusters that this replica follows, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
+export async function ownClusters({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
   const follows = (name: string) => name === orchestratorSource || name === actorOfSource(clusterSource) || isRemoteActor(name)
   const actors = supervisor.states().filter(({ name }) => follows(name))
   const answers = await Promise.all(
@@ -142,6 +145,9 @@ export async function clustersOf({ supervisor }: PageSources): Promise<ClusterAn
   )
   return answers.filter((answer) => answer !== undefined)
 }
+
+/** The clusters that each of the replicas follows. */
+export const clustersOf = (sources: PageSources): Promise<RowsOfAll<ClusterAnswer>> => sources.ofAll('clusters', () => ownClusters(sources))
 
 /** Maximum number of identities in one answer about the ledger. */
 export const longestLedger = 1000

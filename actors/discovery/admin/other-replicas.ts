@@ -15,6 +15,13 @@ const most = { replicas: 32, questions: 8 }
 /** The time for the explanation of a resource, for which a thread is started, in milliseconds. */
 const explanationMs = 5000
 
+/** A replica that has what was asked for, and has not answered. */
+export class SilentReplica extends Error {
+  constructor(replica: string, reason: string) {
+    super(`replica ${replica} has not answered: ${reason}`)
+  }
+}
+
 /** What the exchange depends on. */
 export interface OtherReplicasParts {
   /** The name of this replica. */
@@ -64,7 +71,12 @@ export class OtherReplicas {
   }
 
   /** Asks all others at once. Resolves within the bounds; which of them have not answered is in the answer. */
-  async ask<Value>(question: ReplicaQuestion, ...details: readonly unknown[]): Promise<OfOthers<Value>> {
+  ask<Value>(question: ReplicaQuestion, ...details: readonly unknown[]): Promise<OfOthers<Value>> {
+    return this.askEach<Value>(question, () => details)
+  }
+
+  /** The same, with details of its own for each replica. */
+  async askEach<Value>(question: ReplicaQuestion, detailsFor: (replica: string) => readonly unknown[]): Promise<OfOthers<Value>> {
     const isTooMuch = this.#underWay >= most.questions
     this.#underWay++
     try {
@@ -74,7 +86,7 @@ export class OtherReplicas {
           try {
             if (isTooMuch) throw new Error('it was not asked: too many questions are under way here')
             if (index >= most.replicas) throw new Error(`it was not asked: there are more than ${most.replicas} other replicas`)
-            answers.push({ replica: name, value: (await this.askOne(name, question, ...details)) as Value })
+            answers.push({ replica: name, value: (await this.#askOne(name, question, detailsFor(name))) as Value })
             return { name, answered: true, reason: '' }
           } catch (error) {
             return { name, answered: false, reason: reasonOf(error).slice(0, 300) }
@@ -87,8 +99,16 @@ export class OtherReplicas {
     }
   }
 
-  /** Asks one of them. Rejects when it is unknown, dead, or does not answer within the bounds. */
+  /** Asks one of them. Rejects with {@link SilentReplica} when it is unknown, dead, or does not answer within the bounds. */
   async askOne(name: string, question: ReplicaQuestion, ...details: readonly unknown[]): Promise<unknown> {
+    try {
+      return await this.#askOne(name, question, details)
+    } catch (error) {
+      throw new SilentReplica(name, reasonOf(error).slice(0, 300))
+    }
+  }
+
+  async #askOne(name: string, question: ReplicaQuestion, details: readonly unknown[]): Promise<unknown> {
     const lease = this.#others.find((other) => other.name === name)
     if (!lease) throw new Error(`there is no replica ${name} any more`)
     if (this.isDead(name)) throw new Error(`its Lease has not been renewed for ${presenceTimes.deadMs / 1000} s`)

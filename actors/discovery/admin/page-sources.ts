@@ -61,6 +61,13 @@ export class PageSources {
     }
   }
 
+  /** The same of rows that do not tell of single proxies: each once, however many replicas have it. */
+  async ofAllOnce<Row extends object>(question: ReplicaQuestion, own: () => Promise<readonly Row[]>): Promise<RowsOfAll<Row>> {
+    const { rows, replicas } = await this.ofAll(question, own)
+    const once = new Map(rows.map(({ replica: _, ...row }) => [JSON.stringify(row), row as Placed<Row>]))
+    return { rows: [...once.values()], replicas }
+  }
+
   /** The replica of a proxy, if it is another one. */
   elsewhere({
     replica,
@@ -120,14 +127,14 @@ export class PageSources {
     return (await this.supervisor.askAll<T[]>('xds-writer', question, ...details)).flat()
   }
 
-  /** The connections of this replica. */
-  connections(): Promise<ConnectionStatus[]> {
-    return this.writers<ConnectionStatus>('connections')
+  /** The connections of this replica; `withMetadata`: with the metadata of their nodes, which may be large. */
+  connections(withMetadata = false): Promise<ConnectionStatus[]> {
+    return this.writers<ConnectionStatus>('connections', withMetadata)
   }
 
   /** The connections of all replicas. */
-  allConnections(): Promise<RowsOfAll<ConnectionStatus>> {
-    return this.ofAll('connections', () => this.connections())
+  allConnections(withMetadata = false): Promise<RowsOfAll<ConnectionStatus>> {
+    return this.ofAll('connections', () => this.connections(withMetadata), withMetadata)
   }
 
   /** The push queue's answer about a proxy, whichever writer of whichever replica has its connection. */

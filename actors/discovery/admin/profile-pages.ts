@@ -20,6 +20,7 @@ export const profilePages: Readonly<Record<string, DebugPage>> = {
   'pprof/': {
     what: 'the pages with profiles',
     shows: 'mesh',
+    covers: 'process',
     page: async () => {
       const rows = Object.entries(profilePages).map(([name, { what }]) => `<tr><td><a href="/debug/${name}">${name}</a></td><td>${what}</td></tr>`)
       return new Page(
@@ -28,7 +29,7 @@ export const profilePages: Readonly<Record<string, DebugPage>> = {
       )
     },
   },
-  'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', page: recorded('cpu') },
-  'pprof/heap': { what: `allocations that are still in use at the end ${bounds}`, shows: 'mesh', page: recorded('heap') },
-  'pprof/cmdline': { what: 'the command line', shows: 'mesh', page: async () => process.argv.join('\n') },
+  'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', covers: 'process', page: recorded('cpu') },
+  'pprof/heap': { what: `allocations that are still in use at the end ${bounds}`, shows: 'mesh', covers: 'process', page: recorded('heap') },
+  'pprof/cmdline': { what: 'the command line', shows: 'mesh', covers: 'process', page: async () => process.argv.join('\n') },
 }

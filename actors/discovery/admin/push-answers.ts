@@ -1,10 +1,20 @@
 /** The answer about pushes, of which `mesh.admin.v1.AdminService` and `/debug/pushz` are two views. */
 import type { PublishedPush, PushProxy, PushRefusal, PushState, PushTally, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
+import { readCursors, writeCursors } from '../../../src/orchestrator/replica-cursors.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import type { Sees } from './mesh-answers.ts'
-import type { PageSources } from './page-sources.ts'
+import type { OtherReplicas } from './other-replicas.ts'
+import type { PageSources, Placed } from './page-sources.ts'
 
 /** How many of the slowest proxies are named. */
 const mostNamed = 10
+
+/** How often the other replicas are asked while an answer waits for a change, in milliseconds. A change here ends the wait at once. */
+const lookMs = 1000
+
+/** The longest time for which an answer waits for a change, in milliseconds. */
+const longestWaitMs = 3000
 
 /** A push as a caller sees it. */
 export interface PushAnswer
@@ -17,15 +27,58 @@ export interface PushAnswer
   readonly refusals: readonly PushRefusal[]
 }
 
-/** Pushes as a caller sees them, and where to ask on from. */
+/** Pushes as a caller sees them, each of the replica that made it for its proxies, and where to ask on from. */
 export interface PushAnswers extends Pick<PushUpdates, 'cursor' | 'dropped'> {
-  readonly pushes: readonly PushAnswer[]
+  readonly pushes: readonly Placed<PushAnswer>[]
+  /** Those that were asked; none where other replicas are not asked. The cursor of one that has not answered stays. */
+  readonly replicas: readonly ReplicaState[]
 }
 
-/** The pushes of which something changed after a cursor; if nothing has, waits for it up to `waitMs` milliseconds. */
+/** The pushes of this replica of which something changed after a cursor of it; if nothing has, waits for it up to `waitMs` milliseconds. */
+export const ownPushes = (sources: PageSources, after: string, waitMs: number): Promise<PushUpdates> =>
+  sources.distribution<PushUpdates>('pushes', after, waitMs)
+
+/** The pushes of all replicas of which something changed after a cursor; if nothing has, waits for it up to `waitMs` milliseconds. */
 export async function pushesOf(sources: PageSources, sees: Sees, after: string, waitMs: number): Promise<PushAnswers> {
-  const { pushes, cursor, dropped } = await sources.distribution<PushUpdates>('pushes', after, waitMs)
-  return { pushes: pushes.flatMap((push) => seenBy(push, sees) ?? []), cursor, dropped }
+  const { others } = sources
+  const { updates, cursor, replicas } = others ? await updatesOfAll(sources, others, after, waitMs) : await updatesHere(sources, after, waitMs)
+  const pushes = updates.flatMap(({ replica, pushes: made }) =>
+    made.flatMap((push) => seenBy(push, sees) ?? []).map((push) => (replica === undefined ? push : { ...push, replica })),
+  )
+  pushes.sort((one, other) => Date.parse(one.startedAt) - Date.parse(other.startedAt))
+  return { pushes, cursor, dropped: updates.reduce((sum, { dropped }) => sum + dropped, 0), replicas }
+}
+
+/** What changed after a cursor, by replica. */
+interface UpdatesOfAll extends Pick<PushAnswers, 'cursor' | 'replicas'> {
+  readonly updates: readonly Placed<PushUpdates>[]
+}
+
+async function updatesHere(sources: PageSources, after: string, waitMs: number): Promise<UpdatesOfAll> {
+  const updates = await ownPushes(sources, after, waitMs)
+  return { updates: [updates], cursor: updates.cursor, replicas: [] }
+}
+
+async function updatesOfAll(sources: PageSources, others: OtherReplicas, after: string, waitMs: number): Promise<UpdatesOfAll> {
+  const until = monotonicMs() + Math.min(waitMs, longestWaitMs)
+  const cursors = new Map(readCursors(after))
+  for (;;) {
+    const after = (replica: string) => cursors.get(replica) ?? ''
+    const [own, there] = await Promise.all([
+      ownPushes(sources, after(others.own), 0),
+      others.askEach<PushUpdates>('pushes', (replica) => [after(replica)]),
+    ])
+    const updates = [{ ...own, replica: others.own }, ...there.answers.map(({ replica, value }) => ({ ...value, replica }))]
+    const replicas = [{ name: others.own, answered: true, reason: '' }, ...there.replicas]
+    for (const { replica, cursor } of updates) cursors.set(replica, cursor)
+    // A replica that is gone has no part in the cursor.
+    const known = new Set(replicas.map(({ name }) => name))
+    for (const replica of cursors.keys()) if (!known.has(replica)) cursors.delete(replica)
+    const restMs = until - monotonicMs()
+    if (updates.some(({ pushes, dropped }) => pushes.length > 0 || dropped > 0) || !(restMs > 0))
+      return { updates, cursor: writeCursors(cursors), replicas }
+    await ownPushes(sources, after(others.own), Math.min(restMs, lookMs))
+  }
 }
 
 /**

@@ -30,22 +30,30 @@ export interface PushRpcParts {
   readonly placeOf: (call: Call) => StreamPlace | undefined
 }
 
+interface AskedPushes {
+  readonly namespace: string
+  readonly after: string
+  readonly thisReplica: boolean
+}
+
 /** Returns the implementation of the methods. */
-export function pushRpcs({ sources, domain, seesOf, placeOf }: PushRpcParts) {
-  const asked = async (sees: Sees, after: string, ms: number) => {
+export function pushRpcs({ sources: all, domain, seesOf, placeOf }: PushRpcParts) {
+  const asked = async (sources: PageSources, sees: Sees, after: string, ms: number) => {
     const answer = await pushesOf(sources, sees, after, ms)
     return { answer, message: pushesMessage(answer, domain) }
   }
+  const from = ({ thisReplica }: AskedPushes) => (thisReplica ? all.own : all)
   return {
-    async listPushes(request: { readonly namespace: string; readonly after: string; readonly waitMs: number }, context: HandlerContext) {
-      return (await asked(seesOf(context, request.namespace), request.after, request.waitMs)).message
+    async listPushes(request: AskedPushes & { readonly waitMs: number }, context: HandlerContext) {
+      return (await asked(from(request), seesOf(context, request.namespace), request.after, request.waitMs)).message
     },
-    async *watchPushes(request: { readonly namespace: string; readonly after: string }, context: HandlerContext) {
+    async *watchPushes(request: AskedPushes, context: HandlerContext) {
       const sees = seesOf(context, request.namespace)
+      const sources = from(request)
       const call = callOf(context)
       const place = placeOf(call)
       if (place) {
-        const { answer, message } = await asked(sees, place.cursor || request.after, place.cursor === '' ? 0 : waitMs)
+        const { answer, message } = await asked(sources, sees, place.cursor || request.after, place.cursor === '' ? 0 : waitMs)
         place.cursor = answer.cursor
         place.hasNews = answer.pushes.length > 0 || answer.dropped > 0
         yield message
@@ -55,7 +63,7 @@ export function pushRpcs({ sources, domain, seesOf, placeOf }: PushRpcParts) {
       let isFirst = true
       for (let after = request.after; !call.signal.aborted; isFirst = false) {
         if (monotonicMs() > ends) throw errorOf({ code: status.unavailable, message: streamIsOver })
-        const { answer, message } = await asked(sees, after, isFirst ? 0 : waitMs)
+        const { answer, message } = await asked(sources, sees, after, isFirst ? 0 : waitMs)
         if (answer.pushes.length > 0 || answer.dropped > 0 || isFirst) yield message
         after = answer.cursor
         await pause(adminStreamLife.pauseMs)

@@ -4,11 +4,14 @@
  */
 import type { CountedProxies } from '../../../protocols/messages/object-status.ts'
 import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
+import type { Share } from '../../../src/push/classes/identity-shares.ts'
+import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { distributionOf, instancesOf } from './distribution-rows.ts'
 import { explainedHere } from './explain-answers.ts'
-import { ownProxies } from './mesh-answers.ts'
+import { ownClusters, ownFaults, ownProxies } from './mesh-answers.ts'
 import type { PageSources } from './page-sources.ts'
+import { ownPushes } from './push-answers.ts'
 import type { AnswerReplica } from './replica-port.ts'
 
 /** The questions about a proxy that are passed on to the push queue. */
@@ -17,11 +20,18 @@ const ofProxy = ['explain', 'sidecarScope']
 /** Returns what answers questions of replicas. */
 export function replicaAnswers(sources: PageSources): AnswerReplica {
   const answers: Readonly<Record<ReplicaQuestion, (...details: unknown[]) => Promise<unknown>>> = {
-    connections: () => sources.connections(),
+    connections: (withMetadata) => sources.connections(withMetadata === true),
     proxies: () => ownProxies(sources),
     slow: () => sources.writers<SlowConnection>('slow'),
+    exceeded: () => sources.writers<Exceeded>('exceeded'),
+    shares: () => sources.queue<Share[]>('shares'),
     instances: () => instancesOf(sources),
     distribution: (resource) => distributionOf(sources, String(resource)),
+    pushes: (after) => ownPushes(sources, String(after), 0),
+    faults: () => ownFaults(sources),
+    conflicts: () => sources.queue('conflicts'),
+    withoutEffect: () => sources.queue('withoutEffect'),
+    clusters: () => ownClusters(sources),
     ofProxy: async (question, connectionId, ...details) => {
       if (!ofProxy.includes(String(question))) throw new Error('there is no such question')
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)

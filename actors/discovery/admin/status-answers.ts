@@ -10,12 +10,13 @@ import type { BoundedAnswers } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
-import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
+import type { ConnectionStatus, ConnectionsOfAll } from '../xds-writer/connection-debug.ts'
 import { PassedCalls } from './admin-service.ts'
 import type { Explanations } from './explanations.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
+import { silenceOf, silentAmong } from './mesh-answers.ts'
 import type { OtherReplicas } from './other-replicas.ts'
-import { PageSources } from './page-sources.ts'
+import { PageSources, type Placed } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
 /** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
@@ -59,9 +60,12 @@ export function statusAnswers(supervisor: Supervisor, { features, log, readiness
       const trailers = { 'grpc-status': String(status.unimplemented), 'grpc-message': 'it%20is%20served%20on%20the%20admin%20socket%20only' }
       return Promise.resolve({ body: new Uint8Array(), trailers })
     },
-    connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
-      (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
-    resourcesOf: (connection: ConnectionStatus) => sources.resourcesOf(connection),
+    connections: (): Promise<ConnectionStatus[]> => sources.connections(true),
+    connectionsOfAll: async (withMetadata: boolean): Promise<ConnectionsOfAll> => {
+      const { rows, replicas } = await sources.allConnections(withMetadata)
+      return { connections: rows, silence: silenceOf(silentAmong(replicas)) }
+    },
+    resourcesOf: (connection: Placed<ConnectionStatus>) => sources.resourcesOf(connection),
     proxyEvents: (cursor: string, waitMs: number): Promise<ProxyEventsAnswer> => sources.distribution('proxyEvents', cursor, waitMs),
     servedObjects: (next?: number): Promise<ListPiece<ServedObject>> => sources.queue('servedObjects', next),
     servedChanges: (cursor: string, waitMs: number): Promise<ServedChanges> => sources.queue('servedChanges', cursor, waitMs),

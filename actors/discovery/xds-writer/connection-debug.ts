@@ -43,6 +43,14 @@ export interface ConnectionStatus {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
+/** The connections of all replicas of discovery. */
+export interface ConnectionsOfAll {
+  /** Each with the replica that has it, where there are others. */
+  readonly connections: readonly (ConnectionStatus & { readonly replica?: string })[]
+  /** Which replicas have not answered, and why, for messages; empty: all have. */
+  readonly silence: string
+}
+
 /** The subscriptions and NACKs of a connection, as shown by `adsz`. Subscribed names need not exist. */
 export interface ConnectionWatches {
   readonly connectionId: string

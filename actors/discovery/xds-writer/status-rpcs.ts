@@ -7,7 +7,7 @@ import { ServerReflection as ServerReflectionAlpha } from '../../../protocols/ge
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import { clientStatus } from './client-status.ts'
-import type { ConnectionStatus } from './connection-debug.ts'
+import type { ConnectionStatus, ConnectionsOfAll } from './connection-debug.ts'
 import { Health } from './health.ts'
 import { healthService } from './health-rpcs.ts'
 import { Reflection } from './reflection.ts'
@@ -22,13 +22,15 @@ export interface StatusServiceParts {
   readonly services: readonly string[]
   /** Called with errors that are not the client's. */
   readonly failed: (path: string, error: unknown) => void
+  /** Logs a line, at most now and then for each kind. */
+  readonly warn: (kind: string, line: string) => void
 }
 
 /** What the caller may read, who is admitted before a message is read. */
 const mayReadKey = createContextKey<MayRead>(() => false, { description: 'what the caller may read' })
 
 /** Returns the handlers of the methods, by path. */
-export function statusRpcs({ ask, access, services, failed }: StatusServiceParts): ReadonlyMap<string, RpcHandler> {
+export function statusRpcs({ ask, access, services, failed, warn }: StatusServiceParts): ReadonlyMap<string, RpcHandler> {
   const reflection = reflectionService(new Reflection(services))
   return connectHandlers({
     failed,
@@ -43,7 +45,11 @@ export function statusRpcs({ ask, access, services, failed }: StatusServiceParts
       router
         .service(
           ClientStatusDiscoveryService,
-          clientStatusService((withMetadata) => ask('connections', withMetadata)),
+          clientStatusService(async (withMetadata) => {
+            const { connections, silence } = await ask<ConnectionsOfAll>('connectionsOfAll', withMetadata)
+            if (silence !== '') warn('silent', `client status has not the proxies of all replicas; ${silence}`)
+            return connections
+          }),
         )
         .service(ServerReflection, reflection)
         // The messages of both versions are the same.
@@ -52,7 +58,7 @@ export function statusRpcs({ ask, access, services, failed }: StatusServiceParts
   })
 }
 
-function clientStatusService(ask: (withMetadata: boolean) => Promise<ConnectionStatus[]>): ServiceImpl<typeof ClientStatusDiscoveryService> {
+function clientStatusService(ask: (withMetadata: boolean) => Promise<readonly ConnectionStatus[]>): ServiceImpl<typeof ClientStatusDiscoveryService> {
   const answer = async (request: ClientStatusRequest, { values }: HandlerContext) => {
     const mayRead = values.get(mayReadKey)
     const answered = await clientStatus(request, async (withMetadata) => (await ask(withMetadata)).filter(({ namespace }) => mayRead(namespace)))

@@ -21,7 +21,7 @@ import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import { encodeResponse, type ResponseResource } from '../../../src/xds/stream/response.ts'
 import { findConnection } from '../named-connection.ts'
 import type { Connection } from './connection.ts'
-import type { ConnectionStatus } from './connection-debug.ts'
+import type { ConnectionStatus, ConnectionsOfAll } from './connection-debug.ts'
 import type { MayRead, StatusAccess } from './status-access.ts'
 
 /** Maximum number of these streams on a writer. */
@@ -208,9 +208,13 @@ export class StatusStreams {
   /** The answer to a request; undefined where there is none, or the stream was ended. */
   async #resources(stream: StatusStream, { kind, names }: StatusWatch, mayRead: MayRead): Promise<ResponseResource[] | undefined> {
     if (kind === 'disconnect' || kind === 'nack') return undefined
-    const connections = (await this.#parts.ask<ConnectionStatus[]>('connections', kind === 'connect')).filter(({ namespace }) => mayRead(namespace))
-    if (kind === 'connect')
-      return connections.map(({ nodeId: id, metadata = {} }) => statusResource(id, eventType(kind), nodeMessage({ id, metadata, locality: '' })))
+    if (kind === 'connect') {
+      const own = (await this.#parts.ask<ConnectionStatus[]>('connections')).filter(({ namespace }) => mayRead(namespace))
+      return own.map(({ nodeId: id, metadata = {} }) => statusResource(id, eventType(kind), nodeMessage({ id, metadata, locality: '' })))
+    }
+    const { connections: all, silence } = await this.#parts.ask<ConnectionsOfAll>('connectionsOfAll', false)
+    const connections = all.filter(({ namespace }) => mayRead(namespace))
+    if (silence !== '') this.#parts.warn('silent', `a stream about the service is told of the proxies of some replicas only; ${silence}`)
     if (kind === 'syncz')
       return connections.map(({ nodeId: id, types }) =>
         statusResource(id, 'envoy.service.status.v3.ClientConfig', clientConfigMessage({ id, metadata: {}, locality: '' }, types)),
@@ -222,7 +226,11 @@ export class StatusStreams {
     }
     const found = findConnection(connections, named)
     const resources = found && (await this.#parts.ask<Record<string, DumpedResource[]>>('resourcesOf', found))
-    if (!resources) stream.end(status.notFound, `no proxy ${JSON.stringify(named.slice(0, 200))} is connected that the caller may see`)
+    if (!resources) {
+      const missing = `no proxy ${JSON.stringify(named.slice(0, 200))} is connected that the caller may see`
+      if (silence === '') stream.end(status.notFound, missing)
+      else stream.end(status.unavailable, `${missing}; ${silence}`)
+    }
     return resources && configDumpResources(resources)
   }
 

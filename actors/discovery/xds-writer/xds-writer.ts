@@ -245,7 +245,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
       methods: new Map([
         [`/${discoveryServiceName}/StreamAggregatedResources`, streams(false)],
         [`/${discoveryServiceName}/DeltaAggregatedResources`, streams(true)],
-        ...statusServices({ ask: (question, ...details) => context.ask(question, ...details), access, services, failed }),
+        ...statusServices({
+          ...{ ask: (question, ...details) => context.ask(question, ...details), access, services, failed },
+          warn: (kind, line) => this.#warn(kind, line, 'status'),
+        }),
         ...adminPassing(access, (question) => context.ask('adminCall', question)),
         ...(signs ? certificates() : []),
       ]),
