@@ -18,6 +18,9 @@ import { templateLibrary } from './webhooks/template-library.ts'
 /** The most bytes of documents, and of a file with configuration. */
 const most = { documents: 32 * 1024 * 1024, configuration: 2 * 1024 * 1024 }
 
+/** What slow functions of templates may take for one pod (docs/templates.md, T11): nobody else waits. */
+const slow = 60_000
+
 /** Where the texts of the configuration are, for errors. */
 interface Texts extends InjectorTexts {
   readonly place: string
@@ -52,6 +55,7 @@ export async function runInject(flags: InjectOrder): Promise<void> {
     setsFsGroup: features.ENABLE_LEGACY_FSGROUP_INJECTION,
     agent: agentDefaults(features),
     names: meshNames(features.MESH_DOMAIN),
+    slow,
   })
   for (const notice of notices) process.stderr.write(`${notice}\n`)
   if (flags.output === '') process.stdout.write(text)

@@ -8,8 +8,8 @@ import { bits, booleanOf, DerFault, DerReader, der, positive, positiveOf, sequen
 import { algorithmFor, extension, objects, type SignatureAlgorithm } from './objects.ts'
 import { type PublicKeyInfo, readPublicKey } from './public-key.ts'
 
-/** A parsed certificate. Times are Unix milliseconds. */
-export interface Certificate {
+/** A parsed certificate without its public key. Times are Unix milliseconds. */
+export interface CertificateFields {
   readonly encoded: Buffer
   readonly serial: Buffer
   /** Issuer and subject are distinguished names in DER. */
@@ -17,7 +17,8 @@ export interface Certificate {
   readonly subject: Buffer
   readonly notBefore: number
   readonly notAfter: number
-  readonly publicKey: PublicKeyInfo
+  /** The `SubjectPublicKeyInfo` in DER, of whatever algorithm. */
+  readonly keyInfo: Buffer
   readonly isAuthority: boolean
   /** The path length constraint: the maximum number of authorities between this one and a leaf. Infinite without the constraint. */
   readonly pathLength: number
@@ -29,10 +30,21 @@ export interface Certificate {
   readonly altNames: Buffer | undefined
 }
 
+/** A parsed certificate with its public key. */
+export interface Certificate extends CertificateFields {
+  readonly publicKey: PublicKeyInfo
+}
+
 /**
  * Parses a certificate in DER. Throws `DerFault` when the bytes are not a certificate or the algorithm of the public key is not supported.
  */
 export function readCertificate(encoded: Buffer): Certificate {
+  const fields = readCertificateFields(encoded)
+  return { ...fields, publicKey: readPublicKey(fields.keyInfo) }
+}
+
+/** Parses a certificate in DER, and leaves its public key. Throws `DerFault` when the bytes are not a certificate. */
+export function readCertificateFields(encoded: Buffer): CertificateFields {
   const whole = DerReader.of(encoded, tag.sequence, 'the certificate')
   const body = whole.structure(tag.sequence, 'body')
   whole.take(tag.sequence, 'algorithm')
@@ -45,11 +57,11 @@ export function readCertificate(encoded: Buffer): Certificate {
   const validity = body.structure(tag.sequence, 'validity')
   const [notBefore, notAfter] = [timeOf(validity.next(), 'the start of the validity'), timeOf(validity.next(), 'the end of the validity')]
   const subject = body.take(tag.sequence, 'subject').whole
-  const publicKey = readPublicKey(body.take(tag.sequence, 'public key').whole)
+  const keyInfo = body.take(tag.sequence, 'public key').whole
   for (const unique of [0x81, 0x82]) body.optional(unique)
   const extensions = body.optional(0xa3)
   body.end()
-  return { encoded, serial, issuer, subject, notBefore, notAfter, publicKey, ...authorityOf(extensions?.content) }
+  return { encoded, serial, issuer, subject, notBefore, notAfter, keyInfo, ...authorityOf(extensions?.content) }
 }
 
 /** Parses all certificates of a PEM text. Throws an Error with the number of the certificate that cannot be parsed. */
@@ -65,7 +77,7 @@ export function readCertificates(pem: string): Certificate[] {
     })
 }
 
-type AuthorityPart = Pick<Certificate, 'isAuthority' | 'pathLength' | 'signsCertificates' | 'keyId' | 'altNames'>
+type AuthorityPart = Pick<CertificateFields, 'isAuthority' | 'pathLength' | 'signsCertificates' | 'keyId' | 'altNames'>
 
 function authorityOf(extensions: Buffer | undefined): AuthorityPart {
   const found = new Map<string, Buffer>()
@@ -118,7 +130,7 @@ export function signingKey(key: KeyObject, subject: Buffer, keyId: Buffer): Sign
 }
 
 /** Computes the identifier of a key: the first 160 bits of the SHA-256 sum of its public key bits (RFC 7093, 2). */
-export function keyIdOf({ bits: key }: PublicKeyInfo): Buffer {
+export function keyIdOf({ bits: key }: Pick<PublicKeyInfo, 'bits'>): Buffer {
   return hash('sha256', key, 'buffer').subarray(0, 20)
 }
 
@@ -135,7 +147,8 @@ export interface CertificateContent {
   readonly extensions: Buffer
 }
 
-const version3 = der(0xa0, positive(Buffer.from([2])))
+/** The version of certificates with extensions, in DER. */
+export const version3 = der(0xa0, positive(Buffer.from([2])))
 
 /** Makes a certificate and signs it. Returns it in DER. */
 export function makeCertificate(content: CertificateContent, { key, algorithm, issued, byKey }: SigningKey): Buffer {

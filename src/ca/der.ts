@@ -192,12 +192,14 @@ export function positive(bytes: Uint8Array): Buffer {
 export const bits = (bytes: Uint8Array): Buffer => der(tag.bitString, zero, bytes)
 
 /**
- * Encodes a Unix time in milliseconds as a `Time`, rounded down to whole seconds: UTCTime until 2049, then GeneralizedTime (RFC 5280,
- * 4.1.2.5).
+ * Encodes a Unix time in milliseconds as a `Time`, rounded down to whole seconds: UTCTime from 1950 to 2049, else GeneralizedTime (RFC
+ * 5280, 4.1.2.5).
  */
 export function time(at: number): Buffer {
   const iso = new Date(at).toISOString()
   const rest = `${iso.slice(5, 7)}${iso.slice(8, 10)}${iso.slice(11, 13)}${iso.slice(14, 16)}${iso.slice(17, 19)}Z`
   const year = iso.slice(0, 4)
-  return year < '2050' ? der(tag.utcTime, Buffer.from(year.slice(2) + rest, 'latin1')) : der(tag.generalizedTime, Buffer.from(year + rest, 'latin1'))
+  return year >= '1950' && year < '2050'
+    ? der(tag.utcTime, Buffer.from(year.slice(2) + rest, 'latin1'))
+    : der(tag.generalizedTime, Buffer.from(year + rest, 'latin1'))
 }

@@ -14,7 +14,10 @@ export interface PodVerdict {
   readonly namespace: string
 }
 
-/** Decides on a review. `rest` is what follows `/inject/` in the path; without settings there is no configuration. Throws only what is a mistake of its own. */
+/**
+ * Decides on a review. `rest` is what follows `/inject/` in the path; without settings there is no configuration. Throws `SlowCall` where a
+ * template calls a slow function and none may run, and else only what is a mistake of its own.
+ */
 export function decidePod(request: AdmissionRequest, rest: string, settings: InjectionSettings | undefined): PodVerdict {
   const { namespace, object } = request
   const skipped = (reason: string): PodVerdict => ({ outcome: 'skipped', answer: { allowed: true }, reason, namespace })

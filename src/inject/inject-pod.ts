@@ -6,6 +6,7 @@ import { type GivenProxyConfig, proxyConfigShape } from '../config/proxy-config.
 import { isMapping, type Report } from '../config/shape.ts'
 import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
 import { containerAlias, type MeshNames } from '../names/mesh-names.ts'
+import { Budget } from '../template/budget.ts'
 import type { Template } from '../template/template.ts'
 import { TemplateError, type Value } from '../template/values.ts'
 import type { AgentDefaults } from './agent-defaults.ts'
@@ -44,6 +45,8 @@ export interface InjectionSettings {
   /** Settings of agents for pods that have none of their own. */
   readonly agent: AgentDefaults
   readonly names: MeshNames
+  /** What slow functions of the templates of one pod may take, in milliseconds as they are assumed; 0: none (docs/templates.md, T11). */
+  readonly slow: number
 }
 
 /** The pod before and after injection, or the reason why it gets no sidecar. */
@@ -55,7 +58,10 @@ export type Injection = { readonly skipped: string } | { readonly original: Pod;
  */
 const most = { values: 20_000, containers: 500, proxyConfig: 16_384 } as const
 
-/** Injects a pod. Throws an {@link InjectionError} that says what is wrong. */
+/**
+ * Injects a pod. Throws an {@link InjectionError} that says what is wrong, and `SlowCall` where a template calls a slow function and none
+ * may run.
+ */
 export function injectPod(request: InjectionRequest, settings: InjectionSettings): Injection {
   if (hasMoreValues(request.pod, most.values)) throw new InjectionError(`the pod has more than ${most.values} values`)
   const original = readPod(request.pod)
@@ -109,7 +115,8 @@ interface Work {
 
 /** Renders the templates of a pod and merges them into it, and into an empty pod. */
 function runTemplates(before: Pod, namespace: string, { request, settings, proxyConfig }: Work): { readonly merged: Pod; readonly added: Pod } {
-  const { configuration, mesh, revision, hasNativeSidecars, names } = settings
+  const { configuration, mesh, revision, hasNativeSidecars, names, slow } = settings
+  const budget = new Budget({ slow })
   const owner = request.owner ?? ownerOf(before)
   const data = templateData({ pod: before, namespace, owner, mesh, proxyConfig, values: configuration.values, revision, hasNativeSidecars, names })
   let merged = before
@@ -120,7 +127,7 @@ function runTemplates(before: Pod, namespace: string, { request, settings, proxy
       throw new InjectionError(
         `there is no template ${JSON.stringify(name)}; the configuration of injection has ${[...configuration.templates.keys()].sort().join(', ') || 'none'}`,
       )
-    const patch = asWritten(patchOf(name, rendered(template, data)), before)
+    const patch = asWritten(patchOf(name, rendered(template, data, budget)), before)
     added = mergedPod(name, added, patch)
     merged = mergedPod(name, withMovedSidecar(merged, added), patch)
   }
@@ -146,9 +153,9 @@ function templatesOf({ metadata }: Pod, { defaultTemplates, aliases }: Injection
 }
 
 /** Renders a template. Throws an {@link InjectionError} that names it. */
-function rendered(template: Template, data: Value): string {
+function rendered(template: Template, data: Value, budget: Budget): string {
   try {
-    return template.render(data)
+    return template.render(data, { budget })
   } catch (error) {
     if (error instanceof TemplateError) throw new InjectionError(`template ${error.message}`)
     throw error

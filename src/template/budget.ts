@@ -19,6 +19,11 @@ export interface Bounds {
   readonly depth: number
   /** Lists and maps within each other that a function reads. */
   readonly data: number
+  /**
+   * What slow functions take (keys, certificates, hashes of passwords), in milliseconds as they are assumed. 0 where others wait for the
+   * thread: the first call throws {@link SlowCall}.
+   */
+  readonly slow: number
 }
 
 /** The limits without others given. */
@@ -31,7 +36,11 @@ export const defaultBounds: Bounds = {
   templates: 100,
   depth: 500,
   data: 100,
+  slow: 0,
 }
+
+/** Thrown where a template calls a slow function and none may run. It is no fault of the template, which can be rendered on another thread. */
+export class SlowCall extends Error {}
 
 /** Counts what a rendering uses. Its methods throw a TemplateError that names the bound that is exceeded. */
 export class Budget {
@@ -40,6 +49,7 @@ export class Budget {
   #steps = 0
   #work = 0
   #values = 0
+  #slow = 0
 
   constructor(bounds: Partial<Bounds> = {}) {
     this.bounds = { ...defaultBounds, ...bounds }
@@ -71,6 +81,14 @@ export class Budget {
   /** Checks the length of a text that is about to be made. */
   text(length: number): void {
     if (!(length <= this.bounds.text)) fail(`texts are longer than ${this.bounds.text} characters`)
+  }
+
+  /** Counts the milliseconds that a slow function is about to take. Throws {@link SlowCall} where none may run. */
+  slow(ms: number): void {
+    const { slow } = this.bounds
+    if (slow === 0) throw new SlowCall('the template calls a slow function')
+    this.#slow += ms
+    if (!(this.#slow <= slow)) fail(`the slow functions (keys, certificates, hashes of passwords) take more than ${slow} ms`)
   }
 
   /** Checks how deep in a list or map a function reads. */

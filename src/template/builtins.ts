@@ -12,10 +12,13 @@ import {
   GoInt,
   GoList,
   GoStringMap,
+  GoStruct,
+  GoTime,
   isInt,
   isList,
   isMap,
   isTrue,
+  kindName,
   listOf,
   numberOf,
   textOf,
@@ -89,13 +92,27 @@ const plain = (value: Value) => (value instanceof GoFloat ? value.value : value 
 const same = (one: Value, other: Value): boolean =>
   typeof one === typeof other && !(one instanceof GoInt) ? plain(one) === plain(other) : isInt(one) && isInt(other) && bigOf(one) === bigOf(other)
 
+const isNil = (value: Value): boolean => value === null || (value instanceof GoList && value.isNil)
+
 function equal(one: Value, ...others: Value[]): boolean {
   if (others.length === 0) return fail('missing argument for comparison')
   return others.some((other) => {
-    if (one === null || other === null) return one === other
-    for (const value of [one, other]) if (kindOf(value) === undefined) fail(`non-comparable type ${typeName(value)}`)
-    return kindOf(one) === kindOf(other) ? same(one, other) : fail('incompatible types for comparison')
+    if (one === null || other === null) return isNil(one) && isNil(other)
+    if (kindOf(one) !== kindOf(other)) return fail('incompatible types for comparison')
+    if (kindOf(one) !== undefined) return same(one, other)
+    if (kindName(one) !== kindName(other)) return fail(`non-comparable types ${typeName(one)}, ${typeName(other)}`)
+    return isNil(one) || isNil(other) ? isNil(one) === isNil(other) : sameMessage(one, other)
   })
+}
+
+/** Whether two messages or moments are equal: pointers to the same one, or of one type with the same fields. Lists and maps are not comparable. */
+function sameMessage(one: Value, other: Value): boolean {
+  if (one instanceof GoTime && other instanceof GoTime) return one.nanos === other.nanos && one.zone === other.zone
+  if (one instanceof GoTime || other instanceof GoTime) return false
+  if (!(one instanceof GoStruct && other instanceof GoStruct)) return fail(`non-comparable type ${typeName(other)}`)
+  if (kindName(other) === 'ptr') return one === other
+  for (const field of other.fields.values()) if (isList(field) || isMap(field)) fail(`non-comparable type ${typeName(other)}`)
+  return one.type === other.type && [...other.fields].every(([name, field]) => equal(one.fields.get(name) ?? null, field))
 }
 
 function less(one: Value, other: Value): boolean {

@@ -1,6 +1,6 @@
 /** Functions that templates call: their parameters, and how arguments are checked for them. */
 import type { Budget } from './budget.ts'
-import { fail, GoFloat, GoInt, GoList, GoStringMap, isInt, isList, isMap, numberOf, typeName, type Value } from './values.ts'
+import { bigOf, fail, GoFloat, GoInt, GoList, GoStringMap, GoStruct, isInt, isList, isMap, numberOf, typeName, type Value } from './values.ts'
 
 /** The JavaScript values of the types of parameters. `any` takes every value, and nil. A nil map or list is empty. */
 interface ParameterTypes {
@@ -9,12 +9,15 @@ interface ParameterTypes {
   bool: boolean
   int: number
   int64: bigint
+  uint32: number
   float64: number
   /** `map[string]interface {}`. */
   map: Map<string, Value>
   /** `[]interface {}`. */
   list: readonly Value[]
   strings: readonly string[]
+  /** `sprig.certificate`: a message with the fields `Cert` and `Key`. */
+  certificate: GoStruct
 }
 
 type ParameterType = keyof ParameterTypes
@@ -63,10 +66,12 @@ const typeNames: Readonly<Record<ParameterType, string>> = {
   bool: 'bool',
   int: 'int',
   int64: 'int64',
+  uint32: 'uint32',
   float64: 'float64',
   map: 'map[string]interface {}',
   list: '[]interface {}',
   strings: '[]string',
+  certificate: 'sprig.certificate',
 }
 
 /** The type of the parameter at a position. Undefined when there are no more. */
@@ -105,6 +110,8 @@ function convert(type: Exclude<ParameterType, 'any'>, value: Value): unknown {
       return isInt(value) && typeName(value) === 'int' ? numberOf(value) : undefined
     case 'int64':
       return value instanceof GoInt && value.type === 'int64' ? value.value : undefined
+    case 'uint32':
+      return value instanceof GoInt && value.type === 'uint32' ? Number(value.value) : undefined
     case 'float64':
       return value instanceof GoFloat ? value.value : undefined
     case 'map':
@@ -113,6 +120,8 @@ function convert(type: Exclude<ParameterType, 'any'>, value: Value): unknown {
       return isList(value) && typeName(value) === '[]interface {}' ? value : undefined
     case 'strings':
       return value instanceof GoList && value.type === '[]string' ? value : undefined
+    case 'certificate':
+      return value instanceof GoStruct && value.type === typeNames.certificate ? value : undefined
   }
 }
 
@@ -123,7 +132,9 @@ export function literalOf(type: ParameterType, { value, int, float }: Literal): 
   if (value === null) return nilable.has(type) ? argumentOf(type, undefined) : fail(`cannot assign nil to ${typeNames[type]}`)
   if (type === 'int' && int !== undefined) return numberOf(int)
   if (type === 'int64' && int !== undefined) return typeof int === 'number' ? BigInt(int) : int.value
+  // As in Go, the bits that do not fit are lost.
+  if (type === 'uint32' && int !== undefined && bigOf(int) >= 0n) return Number(BigInt.asUintN(32, bigOf(int)))
   if (type === 'float64' && float !== undefined) return float
   if (type === 'any' || typeof value === (type === 'bool' ? 'boolean' : type)) return value
-  return fail(`expected ${type === 'int' || type === 'int64' ? 'integer' : typeNames[type]}; found ${typeName(value)}`)
+  return fail(`expected ${type.includes('int') ? 'integer' : typeNames[type]}; found ${typeName(value)}`)
 }

@@ -15,6 +15,7 @@ import {
   isInt,
   isList,
   isMap,
+  kindName,
   numberOf,
   typeName,
   type Value,
@@ -198,7 +199,8 @@ function formatted(spec: Verb, value: Value, place: Place, depth = 0): string {
     return text
   }
   // The widest that the text of one value becomes for its format. A value without a text of its own has those of its elements.
-  if (!isList(value) && !isMap(value)) {
+  const isMessage = value instanceof GoStruct && value.text === undefined && kindName(value) === 'struct'
+  if (!isList(value) && !isMap(value) && !isMessage) {
     const widestText = Math.max(spec.width ?? 0, spec.precision ?? 0, typeof value === 'string' ? value.length : 1)
     place.room(widestText)
     // Elements of lists and maps are joined: they are counted until then.
@@ -213,6 +215,7 @@ function formatted(spec: Verb, value: Value, place: Place, depth = 0): string {
     return `map[${orderedKeys(value, budget)
       .map((key) => `${within(key)}:${within(value.get(key) ?? null)}`)
       .join(' ')}]`
+  if (isMessage) return `{${fieldsOf(value, within, spec.verb === 'v' && spec.flags.includes('+') && !spec.isBad ? ' ' : undefined)}}`
   const text = value === null ? (spec.verb === 'v' ? '<nil>' : undefined) : scalar(spec, value, budget)
   if (text !== undefined) return padded(spec, text, !'cq'.includes(spec.verb) && (isInt(value) || value instanceof GoFloat))
   return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v', isBad: true }, value, place, depth + 1)}`})`
@@ -227,8 +230,13 @@ function syntax(spec: Verb, value: Value, within: (entry: Value) => string, budg
     return `${typeName(value)}{${orderedKeys(value, budget)
       .map((key) => `${within(key)}:${element(value.get(key) ?? null)}`)
       .join(', ')}}`
+  if (value instanceof GoStruct && kindName(value) === 'struct') return `${value.type}{${fieldsOf(value, within, ', ')}}`
   return padded(spec, scalar(spec, value, budget) ?? '', isInt(value) || value instanceof GoFloat)
 }
+
+/** The fields of a message: with their names where `separator` is given, else their values with spaces. */
+const fieldsOf = ({ fields }: GoStruct, within: (entry: Value) => string, separator?: string): string =>
+  [...fields].map(([name, field]) => (separator === undefined ? within(field) : `${name}:${within(field)}`)).join(separator ?? ' ')
 
 function scalar(spec: Verb, value: NonNullable<Value>, budget: Budget): string | undefined {
   if (typeof value === 'string') return textForm(spec.isBad ? { ...spec, flags: spec.flags.replaceAll('#', '') } : spec, value)

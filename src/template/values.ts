@@ -73,7 +73,7 @@ export class GoStringMap extends Map<string, Value> {}
 
 /** A Go message. Access to a field that it does not declare is an error. */
 export class GoStruct {
-  /** The name of its type in errors. */
+  /** The name of its type. That of a pointer begins with an asterisk. */
   readonly type: string
   readonly fields: ReadonlyMap<string, Value>
   /** Its printed form, where it has one of its own. */
@@ -158,7 +158,7 @@ export function kindName(value: Value): string {
   if (value === null) return 'invalid'
   if (isList(value)) return 'slice'
   if (isMap(value)) return 'map'
-  if (value instanceof GoStruct) return 'ptr'
+  if (value instanceof GoStruct) return value.type.startsWith('*') ? 'ptr' : 'struct'
   return value instanceof GoTime ? 'struct' : typeName(value)
 }
 

@@ -31,6 +31,7 @@ export const injectionSettings = (
     setsFsGroup: true,
     agent: {},
     names: meshNames('mesh.io'),
+    slow: 0,
     ...settings,
   }
 }

@@ -96,6 +96,38 @@ describe('injection with files', () => {
     expect(await isInjected()).to.equal(true)
   })
 
+  it('calls slow functions of templates where other pods do not wait for them', async () => {
+    const counted = async () => Number(/^sidecar_injection_requests_total (\d+)$/m.exec(await service.metrics())?.[1])
+    const annotation = (text: string) => `metadata: { annotations: { made: ${text} } }`
+    put('config', {
+      ...defaultConfig,
+      templates: {
+        ...defaultConfig.templates,
+        hash: annotation('{{ bcrypt "x" | quote }}'),
+        hashes: annotation('{{ range until 3 }}{{ $x := bcrypt "x" }}{{ end }}done'),
+        // Neither is too much by itself.
+        one: annotation('{{ range until 500 }}{{ $x := genPrivateKey "ed25519" }}{{ end }}done'),
+        other: annotation('{{ range until 500 }}{{ $x := genPrivateKey "ecdsa" }}{{ end }}done'),
+      },
+    })
+    const withTemplates = (names: string) => podWith({ annotations: { 'inject.mesh.io/templates': names } })
+    const made = ({ patch = [] }: ReviewAnswer) => JSON.stringify(patch)
+    await until('the templates', async () => /"\$2a\$10\$.{53}"/.test(made(await inject(withTemplates('sidecar,hash')))))
+    const before = await counted()
+    let sent = 0
+    const answered = (pod: object) => inject(pod).finally(() => sent++)
+    // A busy machine may take longer than the five seconds that such a review has.
+    await until('a pod with hashes that a usual one overtakes', async () => {
+      const order: string[] = []
+      const slow = answered(withTemplates('hashes'))
+      await Promise.all([slow.then(() => order.push('slow')), answered(podWith()).then(() => order.push('usual'))])
+      return order[0] === 'usual' && made(await slow).includes('"done"')
+    })
+    const tooMuch = /^injection failed: template other: line 1: .*slow functions .* take more than 4000 ms$/
+    await until('a pod that is refused', async () => tooMuch.test((await answered(withTemplates('one,other'))).message ?? ''))
+    await until('the counter', async () => (await counted()) === before + sent)
+  })
+
   it('is counted by what came of it', async () => {
     const count = async (name: string) => Number(new RegExp(`^sidecar_injection_${name}_total (\\d+)$`, 'm').exec(await service.metrics())?.[1] ?? 0)
     const counts = async () =>

@@ -1,5 +1,7 @@
 /** Asks Go what it makes of templates, patches and YAML (`test/template/oracle/`), and compares our results with its. */
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { newKey } from '../../actors/discovery/webhooks/template-library.ts'
 import { sprigFunctions } from '../../src/template/sprig/sprig.ts'
 import { parseTemplate } from '../../src/template/template.ts'
 import { fromGoJson, fromJson } from '../../src/template/values.ts'
@@ -24,17 +26,32 @@ export interface YamlCase {
   readonly yaml: string
 }
 
-/** What Go answers: the output, the merged pod, the merge keys or the JSON, or an error. */
+/** What Go reads of certificates, keys and hashes of passwords. */
+export interface SecretCase {
+  /** A certificate in PEM, and the one that its signature is checked with. */
+  readonly certificate?: string
+  readonly authority?: string
+  /** A private key in PEM. */
+  readonly privateKey?: string
+  /** A password with its hash by bcrypt. */
+  readonly password?: string
+  readonly hash?: string
+}
+
+/** What Go answers: the output, the merged pod, the merge keys, the names of sprig's functions, the JSON, what it has read, or an error. */
 export interface Answer {
   readonly output: string
   readonly keys?: readonly string[]
   readonly merged?: unknown
   readonly json?: string
+  readonly read?: Readonly<Record<string, unknown>>
   readonly error?: string
 }
 
 /** Asks Go about all cases at once. */
-export function askGo(cases: readonly (TemplateCase | MergeCase | YamlCase | { readonly keys: true })[]): Answer[] {
+export function askGo(
+  cases: readonly (TemplateCase | MergeCase | YamlCase | SecretCase | { readonly keys: true } | { readonly names: true })[],
+): Answer[] {
   const { stdout, status, stderr } = spawnSync(buildOracle(), [], {
     input: cases.map((each) => `${JSON.stringify(each)}\n`).join(''),
     encoding: 'utf8',
@@ -48,14 +65,17 @@ export function askGo(cases: readonly (TemplateCase | MergeCase | YamlCase | { r
 }
 
 const functions = new Map([
-  ...sprigFunctions({ clock: () => 1_790_000_000_123_456_789n, random: (count) => Buffer.alloc(count, 7) }),
+  ...sprigFunctions({ clock: () => BigInt(Date.now()) * 1_000_000n, random: (count) => randomBytes(count), newKey }),
   ...yamlFunctions,
 ])
+
+/** Enough for any slow function. */
+const bounds = { slow: 1_000_000 }
 
 /** Renders with our engine. */
 export function renderOurs({ template, data, floats }: TemplateCase): { output: string; error?: string } {
   try {
-    return { output: parseTemplate('t', template, functions).render(floats ? fromGoJson(data) : fromJson(data)) }
+    return { output: parseTemplate('t', template, functions).render(floats ? fromGoJson(data) : fromJson(data), { bounds }) }
   } catch (error) {
     return { output: '', error: (error as Error).stack ?? '' }
   }

@@ -1,10 +1,10 @@
 /** Templates at random: calls of all functions with arguments that fit, and some that do not. */
 import fc from 'fast-check'
+import { templateLibrary } from '../../actors/discovery/webhooks/template-library.ts'
 import { builtins } from '../../src/template/builtins.ts'
-import { sprigFunctions } from '../../src/template/sprig/sprig.ts'
 import type { TemplateCase } from './ask-go.ts'
 
-const sprig = sprigFunctions({ clock: () => 0n, random: (count) => Buffer.alloc(count) })
+const sprig = templateLibrary()
 
 /** Functions whose results are of chance or time, in no order, or that are not there. */
 const left = new Set(

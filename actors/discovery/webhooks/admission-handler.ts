@@ -24,10 +24,10 @@ export interface AdmissionHandler {
   readonly paths: readonly string[]
   /** Whether it also answers the paths that begin with one of its own and a slash. */
   readonly takesMore: boolean
-  /** Answers a review. What rejects is logged and denies the request with status 500, unless it is {@link Busy}. */
-  admit(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer>
+  /** Answers a review. What rejects is logged and denies the request with status 500, unless it is {@link Busy}. `long`: {@link admitLarge} answers it. */
+  admit(request: AdmissionRequest, call: AdmissionCall): Admitted | Promise<Admitted>
   /**
-   * Answers a review of more than {@link largeBytes}, which was not read yet, with the JSON of its answer (`src/orchestrator/admission-review.ts`).
+   * Answers a review of more than {@link largeBytes}, which was not read yet, or one that takes long, with the JSON of its answer (`src/orchestrator/admission-review.ts`).
    * Without it, the review is read on the thread of the webhooks.
    */
   admitLarge?(body: Uint8Array, call: AdmissionCall): Promise<string>
@@ -41,6 +41,9 @@ export interface AdmissionHandler {
   readonly asks?: Behaviour<never>['asks']
   close?(): Promise<void>
 }
+
+/** An answer, or that it takes too long on the thread of the webhooks. */
+export type Admitted = AdmissionAnswer | 'long'
 
 /** The messages that the actor consumes. */
 export type WebhookMessage = CertificateEvent | TrustEvent | MeshNamesEvent | MeshSettingsEvent | InjectorEvent | InjectorWebhooksEvent

@@ -1,11 +1,11 @@
 /** Answers reviews with the handler of their path, within their time (docs/operation.md, W2 and W3). */
-import type { AdmissionAnswer, ReviewCall, ReviewReply } from '../../../protocols/messages/admission.ts'
+import type { ReviewCall, ReviewReply } from '../../../protocols/messages/admission.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
 import type { Asking } from '../../runtime/ask.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { type AdmissionCall, type AdmissionHandler, Busy, largeBytes } from './admission-handler.ts'
+import { type AdmissionCall, type AdmissionHandler, type Admitted, Busy, largeBytes } from './admission-handler.ts'
 
 /** The most reviews that are answered at a time. What a handler does at once does not count. */
 const mostAtOnce = 64
@@ -65,10 +65,13 @@ export class Admissions {
       return unreadText(review)
     }
     const { apiVersion, request } = review
-    return reviewText(apiVersion, request.uid, await this.#admitted(() => handler.admit(request, call), call))
+    const admitted = await this.#admitted(() => handler.admit(request, call), call)
+    if (admitted !== 'long') return reviewText(apiVersion, request.uid, admitted)
+    if (!handler.admitLarge) throw new Error('the handler has no thread for what takes long')
+    return inTime(handler.admitLarge(body, call), call.asking)
   }
 
-  async #admitted(admit: () => AdmissionAnswer | Promise<AdmissionAnswer>, { asking, rest }: AdmissionCall): Promise<AdmissionAnswer> {
+  async #admitted(admit: () => Admitted | Promise<Admitted>, { asking, rest }: AdmissionCall): Promise<Admitted> {
     try {
       const answer = admit()
       return answer instanceof Promise ? await inTime(answer, asking) : answer

@@ -1,4 +1,4 @@
-/** Pool task: injects the pod of one large review. */
+/** Pool task: injects the pod of one review that is large, or whose templates call slow functions. */
 import type { InjectorTexts } from '../../../protocols/messages/injection.ts'
 import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
 import { type InjectionConfiguration, readInjectionConfiguration } from '../../../src/inject/configuration.ts'

@@ -1,5 +1,5 @@
 /** Injects pods before they are stored (docs/injection.md, N13). */
-import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../../protocols/messages/admission.ts'
+import type { AdmissionRequest, WebhooksConfig } from '../../../protocols/messages/admission.ts'
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -9,19 +9,26 @@ import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-def
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
+import { SlowCall } from '../../../src/template/budget.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
-import { type AdmissionCall, type AdmissionHandler, Busy, type HandlerMaker, type WebhookMessage } from './admission-handler.ts'
+import { type AdmissionCall, type AdmissionHandler, type Admitted, Busy, type HandlerMaker, type WebhookMessage } from './admission-handler.ts'
 import type { InjectedReview, InjectTask } from './inject-task.ts'
 import { InjectionSource } from './injection-source.ts'
 import { NativeSidecars } from './native-sidecars.ts'
 import { WebhookBundles } from './webhook-bundles.ts'
 
-/** The threads for large pods, the reviews that wait for one, the heap of one in MiB, and the longest time of one, in milliseconds. */
+/**
+ * The threads for large pods and for templates with slow functions, the reviews that wait for one, the heap of one in MiB, and the longest
+ * time of one, in milliseconds.
+ */
 const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
+
+/** What slow functions may take there for one pod (docs/templates.md, T11). */
+const slow = 4000
 
 /** How long a review waits until the configuration is known, in milliseconds: right after a start. */
 const knownWithinMs = 2000
@@ -85,25 +92,31 @@ class Injection implements AdmissionHandler {
     }
   }
 
-  admit(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
+  admit(request: AdmissionRequest, call: AdmissionCall): Admitted | Promise<Admitted> {
     if (this.#source.isKnown) return this.#admit(request, call)
     return this.#known().then(() => this.#admit(request, call))
   }
 
-  #admit(request: AdmissionRequest, { rest }: AdmissionCall): AdmissionAnswer {
-    this.#requests.inc()
+  #admit(request: AdmissionRequest, { rest }: AdmissionCall): Admitted {
     const { configuration } = this.#source.state
-    const verdict = decidePod(request, rest, configuration && { ...this.#settings, configuration, names: this.#names })
-    this.#decided(verdict)
-    return verdict.answer
+    try {
+      const verdict = decidePod(request, rest, configuration && { ...this.#settings, configuration, names: this.#names, slow: 0 })
+      this.#requests.inc()
+      this.#decided(verdict)
+      return verdict.answer
+    } catch (error) {
+      if (error instanceof SlowCall) return 'long'
+      this.#requests.inc()
+      throw error
+    }
   }
 
-  /** Large pods are injected elsewhere: some take a second, and other pods are waiting. */
+  /** Large pods, and those whose templates call slow functions, are injected elsewhere: some take a second, and other pods are waiting. */
   async admitLarge(body: Uint8Array, { rest, asking }: AdmissionCall): Promise<string> {
     await this.#known()
     const { configuration, texts } = this.#source.state
     if (!configuration || !texts) return this.#admitUnconfigured(body)
-    const task: InjectTask = { body, rest, texts, settings: this.#settings, domain: this.#features.MESH_DOMAIN }
+    const task: InjectTask = { body, rest, texts, settings: { ...this.#settings, slow }, domain: this.#features.MESH_DOMAIN }
     const { text, verdict } = await this.#onPool(task, asking.restMs())
     if (!verdict) this.unread()
     else {
@@ -135,7 +148,7 @@ class Injection implements AdmissionHandler {
     await this.#pool?.destroy()
   }
 
-  get #settings(): InjectTask['settings'] {
+  get #settings(): Omit<InjectTask['settings'], 'slow'> {
     const { REVISION: revision, ENABLE_LEGACY_FSGROUP_INJECTION: setsFsGroup } = this.#features
     return { mesh: this.#mesh, revision, hasNativeSidecars: this.#native.areThere, setsFsGroup, agent: this.#agent }
   }
@@ -159,8 +172,9 @@ class Injection implements AdmissionHandler {
       return await this.#pool.run<InjectedReview>(task, Math.max(1, Math.min(deadlineMs, restMs)))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      if (this.#lines.take('large', monotonicMs()) !== 'no') this.#log.warn(`a large pod was not injected: ${reason}`)
-      throw new Busy('the pod could not be injected: too many large pods', { cause: error })
+      if (this.#lines.take('large', monotonicMs()) !== 'no')
+        this.#log.warn(`a large pod, or one whose templates are slow, was not injected: ${reason}`)
+      throw new Busy('the pod could not be injected: too many large pods, or slow templates', { cause: error })
     }
   }
 

@@ -79,6 +79,7 @@ export function isDeepEqual(one: Value, other: Value, budget: Budget, depth = 0)
   if (one instanceof GoFloat) return one.value === (other as GoFloat).value
   if (isInt(one)) return bigOf(one) === bigOf(other as GoInt)
   if (one instanceof GoTime) return one.nanos === (other as GoTime).nanos
+  if (one instanceof GoStruct) return isDeepEqual(one.fields, (other as GoStruct).fields, budget, depth + 1)
   if (isList(one)) {
     const items = other as readonly Value[]
     return one.length === items.length && one.every((item, at) => isDeepEqual(item, items[at] ?? null, budget, depth + 1))

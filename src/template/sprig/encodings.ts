@@ -34,8 +34,8 @@ function base32(bytes: Buffer): string {
 
 const illegal = (name: string, at: number): string => `illegal ${name} data at input byte ${at}`
 
-/** Decodes base64. What is none becomes the error's text, as in Go, with the position that Go's decoder reports. */
-function decoded64(text: string): string {
+/** Decodes base64. Of what is none, returns the error's text with the position that Go's decoder reports. */
+export function bytesOf64(text: string): Buffer | string {
   const bytes = bytesOf(text)
   const isBreak = (byte: number | undefined) => byte === 10 || byte === 13
   let [at, inGroup] = [0, 0]
@@ -50,10 +50,16 @@ function decoded64(text: string): string {
         if (bytes[at++] !== 61) return illegal('base64', at - 2)
       }
       while (isBreak(bytes[at])) at++
-      return at < bytes.length ? illegal('base64', at) : textOf(Buffer.from(text, 'base64'))
+      return at < bytes.length ? illegal('base64', at) : Buffer.from(text, 'base64')
     } else if (letter !== '\n' && letter !== '\r') return illegal('base64', at - 1)
   }
-  return inGroup > 0 ? illegal('base64', at - inGroup) : textOf(Buffer.from(text, 'base64'))
+  return inGroup > 0 ? illegal('base64', at - inGroup) : Buffer.from(text, 'base64')
+}
+
+/** Decodes base64. What is none becomes the error's text, as in Go. */
+function decoded64(text: string): string {
+  const bytes = bytesOf64(text)
+  return typeof bytes === 'string' ? bytes : textOf(bytes)
 }
 
 /** Decodes base32, in the same way. */
@@ -80,20 +86,22 @@ function decoded32(text: string): string {
 const keyOf = (password: string): Buffer => Buffer.concat([bytesOf(password), Buffer.alloc(32)]).subarray(0, 32)
 
 function encrypted(random: Random, password: string, text: string): string {
+  if (text === '') return ''
   const iv = random(16)
   const cipher = createCipheriv('aes-256-cbc', keyOf(password), iv)
   return Buffer.concat([iv, cipher.update(bytesOf(text)), cipher.final()]).toString('base64')
 }
 
 function decrypted(password: string, text: string): string {
-  const bytes = Buffer.from(text, 'base64')
+  if (text === '') return ''
+  const bytes = bytesOf64(text)
+  if (typeof bytes === 'string') return fail(bytes)
   if (bytes.length < 32 || bytes.length % 16 !== 0) return fail('the encrypted text is not a whole number of blocks')
-  try {
-    const cipher = createDecipheriv('aes-256-cbc', keyOf(password), bytes.subarray(0, 16))
-    return textOf(Buffer.concat([cipher.update(bytes.subarray(16)), cipher.final()]))
-  } catch {
-    return fail('the text was not encrypted with this password')
-  }
+  const cipher = createDecipheriv('aes-256-cbc', keyOf(password), bytes.subarray(0, 16)).setAutoPadding(false)
+  const padded = Buffer.concat([cipher.update(bytes.subarray(16)), cipher.final()])
+  // As in Go, only the last byte of the padding is read.
+  const length = padded.length - (padded.at(-1) as number)
+  return length < 0 ? fail('the text was not encrypted with this password') : textOf(padded.subarray(0, length))
 }
 
 /** JSON, or what `otherwise` says where a value has none. */

@@ -2,12 +2,15 @@
 import { type Functions, type TemplateFunction, templateFunction } from '../function.ts'
 import { fail, kindName, typeName, type Value } from '../values.ts'
 import { isDeepEqual, isEmpty } from './casts.ts'
+import { certificateFunctions } from './certificates.ts'
 import { chanceFunctions } from './chance.ts'
 import { type Clock, dateFunctions } from './dates.ts'
 import { dictFunctions } from './dicts.ts'
 import { encodingFunctions, type Random } from './encodings.ts'
+import { keyFunctions, type NewKey } from './keys.ts'
 import { listFunctions } from './lists.ts'
 import { numberFunctions } from './numbers.ts'
+import { passwordFunctions } from './passwords.ts'
 import { pathFunctions } from './paths.ts'
 import { regexFunctions } from './regex.ts'
 import { semver, semverCompare } from './semver.ts'
@@ -17,11 +20,6 @@ import { stringFunctions } from './strings.ts'
 const absent: Readonly<Record<string, readonly string[]>> = {
   'templates do not see the environment of the control plane': ['env', 'expandenv'],
   'templates do not look up names': ['getHostByName'],
-  'keys and certificates are not made while a template is rendered': [
-    ...['genPrivateKey', 'genCA', 'genCAWithKey', 'genSelfSignedCert', 'genSelfSignedCertWithKey', 'genSignedCert', 'genSignedCertWithKey'],
-    'buildCustomCert',
-  ],
-  'it takes a tenth of a second by design, while others wait for their templates': ['bcrypt', 'htpasswd', 'derivePassword'],
 }
 
 const absentFunctions: readonly [string, TemplateFunction][] = Object.entries(absent).flatMap(([reason, names]) =>
@@ -47,14 +45,15 @@ const plain = {
   semverCompare: templateFunction(['string', 'string'], (_, constraint, version) => semverCompare(constraint, version)),
 }
 
-/** What the functions of time and chance read. */
+/** What the functions of time, chance and keys read. */
 export interface Surroundings {
   readonly clock: Clock
   readonly random: Random
+  readonly newKey: NewKey
 }
 
 /** Returns the functions by name. */
-export const sprigFunctions = ({ clock, random }: Surroundings): Functions =>
+export const sprigFunctions = ({ clock, random, newKey }: Surroundings): Functions =>
   new Map<string, TemplateFunction>([
     ...absentFunctions,
     ...Object.entries(plain),
@@ -67,4 +66,7 @@ export const sprigFunctions = ({ clock, random }: Surroundings): Functions =>
     ...dateFunctions(clock),
     ...encodingFunctions(random),
     ...chanceFunctions(random),
+    ...passwordFunctions(random),
+    ...keyFunctions(newKey),
+    ...certificateFunctions({ clock, random, newKey }),
   ])

@@ -1,18 +1,27 @@
 // Reads requests as lines of JSON from its standard input, and answers each with a line: what Go's text/template with sprig makes of a
-// template, the orchestrator's strategic merge of a pod and a patch, or the JSON that its command line reads in a document of YAML. The tests of this folder compare it with ours.
+// template, the orchestrator's strategic merge of a pod and a patch, the JSON that its command line reads in a document of YAML, or what Go
+// reads of a certificate or key. The tests of this folder compare it with ours.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"crypto/x509"
+	"encoding/asn1"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"maps"
+	"math/big"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+	"golang.org/x/crypto/bcrypt"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
@@ -30,6 +39,16 @@ type request struct {
 	Keys bool `json:"keys"`
 	// For a document of YAML.
 	YAML *string `json:"yaml"`
+	// For the names of sprig's functions.
+	Names bool `json:"names"`
+	// For a certificate, whose signature is checked with that of its authority.
+	Certificate *string `json:"certificate"`
+	Authority   string  `json:"authority"`
+	// For a private key.
+	PrivateKey *string `json:"privateKey"`
+	// For a password and its hash.
+	Password string  `json:"password"`
+	Hash     *string `json:"hash"`
 }
 
 type answer struct {
@@ -37,6 +56,7 @@ type answer struct {
 	Keys   []string        `json:"keys,omitempty"`
 	Merged json.RawMessage `json:"merged,omitempty"`
 	JSON   string          `json:"json,omitempty"`
+	Read   map[string]any  `json:"read,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
@@ -156,6 +176,87 @@ func mergeKeys(kind reflect.Type, path string, found []string) []string {
 	return found
 }
 
+func certificateIn(text string) (*x509.Certificate, error) {
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE" || len(rest) > 0 {
+		return nil, errors.New("not one certificate in PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+func readCertificate(text, authority string) (map[string]any, error) {
+	found, err := certificateIn(text)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := certificateIn(authority)
+	if err != nil {
+		return nil, err
+	}
+	if err := signer.CheckSignature(found.SignatureAlgorithm, found.RawTBSCertificate, found.Signature); err != nil {
+		return nil, err
+	}
+	extensions := []string{}
+	for _, each := range found.Extensions {
+		extensions = append(extensions, fmt.Sprintf("%v %v %x", each.Id, each.Critical, each.Value))
+	}
+	return map[string]any{
+		"version":    found.Version,
+		"serialBits": found.SerialNumber.BitLen(),
+		"algorithm":  found.SignatureAlgorithm.String(),
+		"keyType":    found.PublicKeyAlgorithm.String(),
+		"issuer":     fmt.Sprintf("%x", found.RawIssuer),
+		"subject":    fmt.Sprintf("%x", found.RawSubject),
+		"publicKey":  fmt.Sprintf("%x", found.RawSubjectPublicKeyInfo),
+		"notBefore":  found.NotBefore.Unix(),
+		"seconds":    found.NotAfter.Unix() - found.NotBefore.Unix(),
+		"extensions": extensions,
+	}, nil
+}
+
+func readPrivateKey(text string) (map[string]any, error) {
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || len(rest) > 0 {
+		return nil, errors.New("not one block of PEM")
+	}
+	read := map[string]any{"label": block.Type}
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		read["bits"], read["exponent"] = key.N.BitLen(), key.E
+	case "EC PRIVATE KEY":
+		key, err := x509.ParseECPrivateKey(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		read["curve"] = key.Curve.Params().Name
+	case "DSA PRIVATE KEY":
+		var key sprig.DSAKeyFormat
+		if rest, err := asn1.Unmarshal(block.Bytes, &key); err != nil || len(rest) > 0 {
+			return nil, errors.New("not a DSA key")
+		}
+		public := new(big.Int).Exp(key.G, key.X, key.P)
+		read["bits"], read["version"], read["isPair"] = []int{key.P.BitLen(), key.Q.BitLen()}, key.Version, public.Cmp(key.Y) == 0
+	default:
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		read["type"] = fmt.Sprintf("%T", key)
+	}
+	return read, nil
+}
+
+func answerOf(read map[string]any, err error) answer {
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{Read: read}
+}
+
 func main() {
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
 	output := json.NewEncoder(os.Stdout)
@@ -173,6 +274,18 @@ func main() {
 			done = answer{Keys: mergeKeys(reflect.TypeFor[corev1.Pod](), "", nil)}
 		} else if given.YAML != nil {
 			done = read(*given.YAML)
+		} else if given.Names {
+			done = answer{Keys: slices.Sorted(maps.Keys(sprig.TxtFuncMap()))}
+		} else if given.Certificate != nil {
+			done = answerOf(readCertificate(*given.Certificate, given.Authority))
+		} else if given.PrivateKey != nil {
+			done = answerOf(readPrivateKey(*given.PrivateKey))
+		} else if given.Hash != nil {
+			cost, err := bcrypt.Cost([]byte(*given.Hash))
+			if err == nil {
+				err = bcrypt.CompareHashAndPassword([]byte(*given.Hash), []byte(given.Password))
+			}
+			done = answerOf(map[string]any{"cost": cost}, err)
 		} else if given.Template != nil {
 			done = render(given)
 		} else {

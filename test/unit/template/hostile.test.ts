@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { newKey } from '../../../actors/discovery/webhooks/template-library.ts'
 import { templateFunction } from '../../../src/template/function.ts'
 import { sprigFunctions } from '../../../src/template/sprig/sprig.ts'
 import { parseTemplate } from '../../../src/template/template.ts'
@@ -8,9 +9,11 @@ import { yamlFunctions } from '../../../src/template/yaml.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 import { runs } from '../../harness/seed.ts'
 
-const functions = new Map([...sprigFunctions({ clock: () => 0n, random: (count) => Buffer.alloc(count, 1) }), ...yamlFunctions])
-const render = (text: string, data: unknown = {}) => parseTemplate('t', text, functions).render(fromJson(data))
+const functions = new Map([...sprigFunctions({ clock: () => 0n, random: (count) => Buffer.alloc(count, 1), newKey }), ...yamlFunctions])
+const bounds = { slow: 1000 }
+const render = (text: string, data: unknown = {}) => parseTemplate('t', text, functions).render(fromJson(data), { bounds })
 
+const key = newKey('rsa2048').export({ type: 'pkcs1', format: 'pem' })
 const long = 'x'.repeat(500_000)
 const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) })
 const hostile: Readonly<Record<string, readonly [template: string, data?: unknown]>> = {
@@ -54,8 +57,20 @@ const hostile: Readonly<Record<string, readonly [template: string, data?: unknow
   'writes deep data as YAML': ['{{toYaml .a}}', nested(150)],
   'asks for zones again and again': ['{{range until 900000}}{{dateInZone "15:04" 0 "Europe/Paris"}}{{end}}'],
   'calls what has no end': ['{{define "a"}}{{template "b" .}}{{end}}{{define "b"}}{{template "a" .}}{{end}}{{template "a" .}}'],
-  'reads a key': ['{{genPrivateKey "rsa"}}'],
-  'hashes slowly': ['{{bcrypt "x"}}'],
+  'makes a large key': ['{{genPrivateKey "rsa"}}'],
+  'makes keys again and again': ['{{range until 900000}}{{$x := genPrivateKey "ed25519"}}{{end}}'],
+  'signs again and again': [
+    '{{$c := genCAWithKey "x" 1 .x}}{{range until 900000}}{{$x := genSignedCertWithKey "x" nil nil 1 $c $.x}}{{end}}',
+    { x: key },
+  ],
+  'reads certificates again and again': [
+    '{{$c := genCAWithKey "x" 1 .x}}{{range until 900000}}{{$x := buildCustomCert (b64enc $c.Cert) (b64enc $c.Key)}}{{end}}',
+    { x: key },
+  ],
+  'reads blocks that do not end': ['{{genCAWithKey "x" 1 .x}}', { x: '-----BEGIN X-----\n'.repeat(50_000) }],
+  'reads a line that is no block': ['{{genCAWithKey "x" 1 .x}}', { x: '-----BEGIN '.repeat(80_000) }],
+  'hashes again and again': ['{{range until 900000}}{{$x := bcrypt "x"}}{{end}}'],
+  'derives passwords again and again': ['{{range until 900000}}{{$x := derivePassword 1 "long" "x" "x" "x"}}{{end}}'],
   'reads the environment': ['{{env "HOME"}}'],
 }
 
