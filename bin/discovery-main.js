@@ -5,5 +5,8 @@ export const main = (given) =>
   runCommand(given, new URL('./discovery', import.meta.url), {
     bin: 'pilot-discovery',
     description: 'Fleet-wide traffic management for the mesh: programs proxies over XDS.',
-    topics: { ca: { description: 'Look at the certificate authority, rotate its root, write and check its files' } },
+    topics: {
+      ca: { description: 'Look at the certificate authority, rotate its root, write and check its files' },
+      'proxy-config': { description: 'Look at what a proxy is sent: clusters, listeners, routes, endpoints, secrets' },
+    },
   })

@@ -10,8 +10,8 @@ const plugins = ['help', 'autocomplete', 'not-found']
 
 /**
  * Runs the command in the command line, or `help` when there is none or help is requested. The commands are the files in `folder`; a built
- * package has a manifest of them there, so that only the module of the command is loaded. An error is written to stderr as `Error: ...` and
- * ends the process with the error's exit status, by default 255.
+ * package has a manifest of them there, so that only the module of the command is loaded. An error is written to stderr as `Error: ...` or
+ * with `--json` to stdout as `{"error": ...}`, and ends the process with the error's exit status, by default 255.
  */
 export async function runCommand(given, folder, about) {
   // The reader of a pipe may close it early (EPIPE).
@@ -23,7 +23,9 @@ export async function runCommand(given, folder, about) {
     else await runPlugin(given, await configOf(folder, about, plugins))
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
-    process.stderr.write(`Error: ${messageOf(error)}\n`)
+    const message = messageOf(error)
+    if (asksForJson(given)) process.stdout.write(`${JSON.stringify({ error: message }, null, 2)}\n`)
+    else process.stderr.write(`Error: ${message}\n`)
     process.exit(error?.exitStatus ?? failedStatus)
   }
 }
@@ -59,6 +61,9 @@ async function runPlugin(given, config) {
   const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
   await (isUnknown ? config.runCommand(first, rest) : run([...given], config))
 }
+
+/** Whether a command line asks for JSON. It may be one that cannot be parsed. */
+const asksForJson = (given) => given.slice(0, given.includes('--') ? given.indexOf('--') : given.length).some((word) => /^--json(=true)?$/.test(word))
 
 /** Returns the message of an error without what the library adds: the flag, which our messages name, and advice. */
 const messageOf = (error) =>

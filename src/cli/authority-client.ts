@@ -1,10 +1,7 @@
 /** The certificate authority of the server on this machine, asked over the admin socket (`mesh.admin.v1.AdminService`). */
 import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf'
-import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
-import { createConnectTransport } from '@connectrpc/connect-node'
 import {
   AcceptTimeResponseSchema,
-  AdminService,
   AuthoritySchema,
   DistrustRootResponseSchema,
   ListHoldersResponseSchema,
@@ -19,76 +16,48 @@ import type {
   RotateAnswer,
   TrustAnswer,
 } from '../../protocols/messages/authority-status.ts'
-import { adminSocket, explained } from './admin-socket.ts'
-
-/** How long a call may take, in milliseconds. */
-const timeoutMs = 60_000
-
-/** The maximum size of an answer in bytes: some times that of a page of the ledger. */
-const largestAnswer = 16 * 1_048_576
+import { AdminClient } from './admin-client.ts'
+import { adminSocket } from './admin-socket.ts'
 
 /**
  * The authority of a running server. Its operations reject with an Error that has the reason of the server, and with `NoServerError` when no
  * server listens on the socket.
  */
 export class AuthorityClient {
-  readonly #socket: string
-  readonly #client: Client<typeof AdminService>
+  readonly #client: AdminClient
 
   /** Uses the admin socket that the environment names. Throws when its directory belongs to another user. A call takes at most `limitMs`. */
-  constructor(environment: NodeJS.ProcessEnv = process.env, limitMs = timeoutMs) {
-    this.#socket = adminSocket(environment)
-    const nodeOptions = { socketPath: this.#socket, agent: false } as const
-    const transport = createConnectTransport({
-      httpVersion: '1.1',
-      baseUrl: 'http://localhost',
-      nodeOptions,
-      acceptCompression: [],
-      defaultTimeoutMs: limitMs,
-      readMaxBytes: largestAnswer,
-    })
-    this.#client = createClient(AdminService, transport)
+  constructor(environment: NodeJS.ProcessEnv = process.env, limitMs?: number) {
+    this.#client = new AdminClient({ socket: adminSocket(environment) }, { ...(limitMs !== undefined && { limitMs }) })
   }
 
   async status(): Promise<AuthorityStatus> {
-    const { authority } = await this.#asked(this.#client.getAuthority({}))
+    const { authority } = await this.#client.asked(this.#client.rpcs.getAuthority({}))
     if (authority) return plain(AuthoritySchema, authority)
     throw new Error('the answer of the server has no authority')
   }
 
   async ledger(start: number, length: number): Promise<LedgerPage> {
-    return plain(ListHoldersResponseSchema, await this.#asked(this.#client.listHolders({ start, length })))
+    return plain(ListHoldersResponseSchema, await this.#client.asked(this.#client.rpcs.listHolders({ start, length })))
   }
 
   async rotate(force: boolean): Promise<RotateAnswer> {
-    const answer = await this.#asked(this.#client.rotateRoot({ force }))
+    const answer = await this.#client.asked(this.#client.rpcs.rotateRoot({ force }))
     const { refused, status } = answer
     if (refused === undefined) return plain(RotateRootResponseSchema, answer)
     return { refused, status: status && plain(AuthoritySchema, status) }
   }
 
   async distrust(id: string, isDry: boolean): Promise<DistrustAnswer> {
-    return plain(DistrustRootResponseSchema, await this.#asked(this.#client.distrustRoot({ id, dryRun: isDry })))
+    return plain(DistrustRootResponseSchema, await this.#client.asked(this.#client.rpcs.distrustRoot({ id, dryRun: isDry })))
   }
 
   async trust(id: string): Promise<TrustAnswer> {
-    return plain(TrustRootResponseSchema, await this.#asked(this.#client.trustRoot({ id })))
+    return plain(TrustRootResponseSchema, await this.#client.asked(this.#client.rpcs.trustRoot({ id })))
   }
 
   async acceptTime(): Promise<AcceptedTimeAnswer> {
-    return plain(AcceptTimeResponseSchema, await this.#asked(this.#client.acceptTime({})))
-  }
-
-  async #asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    try {
-      return await answer
-    } catch (error) {
-      const { cause } = error as Error
-      if (cause instanceof Error && 'syscall' in cause) throw explained(this.#socket, cause as NodeJS.ErrnoException)
-      if (!(error instanceof ConnectError)) throw error
-      const what = error.code === Code.DeadlineExceeded ? 'the server has not answered in time' : `the server answered: ${error.rawMessage}`
-      throw new Error(what, { cause: error })
-    }
+    return plain(AcceptTimeResponseSchema, await this.#client.asked(this.#client.rpcs.acceptTime({})))
   }
 }
 

@@ -1,5 +1,6 @@
 /** Formats the output of the `ca` commands. */
 import type { AuthorityStatus, DistrustAnswer, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-status.ts'
+import { table } from './table.ts'
 
 /** The number of digits of a fingerprint that are printed. */
 const shortId = 16
@@ -89,13 +90,3 @@ function blockerLines({ identity, proxies, reason, until }: ShownBlocker): strin
 const short = (id: string): string => id.slice(0, shortId)
 
 const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] => (rows.length === 0 ? [] : ['', table(head, rows)])
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return [head, ...rows].map(line).join('\n')
-}

@@ -8,3 +8,9 @@ export function printPage({ status, body }: { readonly status: number; readonly 
   if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${body}`)
   print(body)
 }
+
+/** Writes an answer for programs. */
+export const printJson = (answer: unknown): void => print(JSON.stringify(answer, null, 2))
+
+/** Whether what is written to standard output may have colours: on a terminal, unless `NO_COLOR` is set. */
+export const isColoured = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR

@@ -42,7 +42,7 @@ const rowsOf = (forms: Readonly<Record<string, Form>>): Form => listOf(withField
 const connection = {
   ...texts('connectionId', 'nodeId', 'namespace', 'version', 'address', 'classId', 'digest'),
   ...{ delta: isFlag, identities: listOf(isText), connectedAt: isTime, metadata: optional(isMapping) },
-  types: rowsOf({ ...texts('typeUrl', 'nonceSent', 'nonceAcked', 'version', 'error'), current: isFlag }),
+  types: rowsOf({ ...texts('typeUrl', 'nonceSent', 'nonceAcked', 'version', 'error'), current: isFlag, waitingMs: optional(isNumber) }),
 }
 
 const reference = withFields(texts('group', 'kind', 'namespace', 'name', 'source', 'cluster', 'uid', 'version', 'place'))
@@ -86,7 +86,10 @@ const cluster = {
 /** The form of the answer to each question, as far as readers rely on it. */
 const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   connections: rowsOf(connection),
-  proxies: rowsOf({ ...connection, watches: mapOf(listOf(isText)), rejections: rowsOf({ ...texts('typeUrl', 'message'), at: isTime }) }),
+  proxies: rowsOf({
+    ...{ ...connection, watches: mapOf(listOf(isText)), rejections: rowsOf({ ...texts('typeUrl', 'message'), at: isTime }) },
+    refusals: optional(rowsOf(fault)),
+  }),
   slow: rowsOf(texts('connectionId', 'namespace')),
   exceeded: rowsOf(texts('proxy', 'address', 'reason', 'at')),
   shares: rowsOf({ ...texts('identity'), ...fields(isCount, 'streams', 'classes', 'nodeBytes') }),

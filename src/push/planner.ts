@@ -188,6 +188,11 @@ export class Planner {
     return isChanged
   }
 
+  /** All resources that proxies refused. */
+  refusals(): ReturnType<Refusals['all']> {
+    return this.#refusals.all()
+  }
+
   /** Keys of the objects that may be the cause of what a proxy refused. */
   blamed(connection: string): string[] {
     return [...new Set(this.#refusals.faults(connection).flatMap(({ objects }) => objects))]

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { findConnection, findExactly } from '../../actors/discovery/named-connection.ts'
+import { ambiguous, findConnection, findExactly } from '../../actors/discovery/named-connection.ts'
 import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
@@ -14,10 +14,11 @@ describe('selection of a connection by a debug page', () => {
     { nodeId: node('pod-1'), connectionId: `${node('pod-1')}-21` },
     { nodeId: node('pod-1'), connectionId: `${node('pod-1')}-2` },
   ]
+  const byPart: typeof findExactly = (among, named) => findConnection(among, named).found
   const found = (find: typeof findExactly, named: string) => connections.indexOf(find(connections, named) as (typeof connections)[number])
 
   it('finds it by connection id, node id or proxy name', () => {
-    for (const find of [findExactly, findConnection]) {
+    for (const find of [findExactly, byPart]) {
       expect(found(find, `${node('pod-1')}-2`)).to.equal(2)
       expect(found(find, node('pod-1'))).to.equal(1)
       expect(found(find, 'pod-1.ns')).to.equal(1)
@@ -25,13 +26,30 @@ describe('selection of a connection by a debug page', () => {
   })
 
   it('accepts a part of the name on pages that show, and never on pages that act', () => {
-    expect([found(findConnection, 'xpod'), found(findExactly, 'xpod')]).to.deep.equal([0, -1])
+    expect([found(byPart, 'xpod'), found(findExactly, 'xpod')]).to.deep.equal([0, -1])
+  })
+
+  it('finds by the closest likeness, and names the candidates of a part that several have', () => {
+    const made = ['web-0.shop', 'web-01.shop', 'web-0.web-0-test', 'cart.shop'].map((name, index) => {
+      const nodeId = `sidecar~10.0.0.${index + 1}~${name}~${name.split('.')[1]}.svc.cluster.local`
+      return { nodeId, connectionId: `${nodeId}-${index}` }
+    })
+    const named = (text: string) => {
+      const { found, candidates } = findConnection(made, text)
+      return found ? made.indexOf(found) : candidates
+    }
+    expect([named('web-01'), named('car'), named('10.0.0.1'), named('web-0.shop'), named('~cart')]).to.deep.equal([1, 3, 0, 0, 3])
+    expect(named('web-0')).to.deep.equal(['web-0.shop', 'web-0.web-0-test'])
+    expect(named('shop')).to.deep.equal(['cart.shop', 'web-0.shop', 'web-01.shop'])
+    expect(named('nobody')).to.deep.equal([])
+    const many = Array.from({ length: 12 }, (_, index) => `web-${index}`)
+    expect(ambiguous('web', many)).to.match(/^"web" may be any of web-0, .*web-9 and 2 more: give more of the name$/)
   })
 
   it('never finds a connection whose number only starts with the given one', () => {
-    for (const find of [findExactly, findConnection]) expect(found(find, `${node('xpod-1')}-`)).to.equal(-1)
+    for (const find of [findExactly, byPart]) expect(found(find, `${node('xpod-1')}-`)).to.equal(-1)
     connections.splice(2)
-    for (const find of [findExactly, findConnection]) expect(found(find, `${node('pod-1')}-2`)).to.equal(-1)
+    for (const find of [findExactly, byPart]) expect(found(find, `${node('pod-1')}-2`)).to.equal(-1)
   })
 })
 

@@ -49,9 +49,10 @@ export function messageOf<Schema extends DescMessage>(schema: Schema, answer: ob
 
 /** Returns the answer about proxies. `replicas`: those that were asked. */
 export function proxiesMessage(proxies: readonly Placed<ProxyAnswer>[], replicas: readonly ReplicaState[]): ListProxiesResponse {
-  const rows = proxies.map(({ types, watches, ...proxy }) => ({
+  const rows = proxies.map(({ types, watches, refusals = [], ...proxy }) => ({
     ...proxy,
     types: types.map((type) => ({ ...type, subscribed: watches[type.typeUrl] ?? [] })),
+    refusals: refusals.map(({ proxy: _, ...refusal }) => faultRow(refusal)),
   }))
   return messageOf(ListProxiesResponseSchema, { proxies: rows, replicas })
 }
@@ -157,9 +158,10 @@ export function explainedMessage({ objects, ...answer }: ExplainAnswer, domain: 
 
 /** Returns the answer about faults. */
 export function faultsMessage({ rows: faults, replicas }: RowsOfAll<FaultAnswer>): ListFaultsResponse {
-  const rows = faults.map(({ references, ...fault }) => ({ ...fault, objects: references }))
-  return messageOf(ListFaultsResponseSchema, { faults: rows, replicas })
+  return messageOf(ListFaultsResponseSchema, { faults: faults.map(faultRow), replicas })
 }
+
+const faultRow = ({ references, ...fault }: FaultAnswer) => ({ ...fault, objects: references })
 
 /** Returns the answer about findings. */
 export function findingsMessage({ findings, due, isComplete }: FoundNow, domain: string): ListFindingsResponse {

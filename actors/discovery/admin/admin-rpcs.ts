@@ -26,6 +26,7 @@ import type { Call } from '../../rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
+import { ambiguous } from '../named-connection.ts'
 import {
   actorsMessage,
   clustersMessage,
@@ -100,8 +101,9 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
 function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
   const named = async (name: string, { sees }: Viewer, from = sources) => {
     if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
-    const { proxy, silent } = await proxyNamed(from, name, sees)
+    const { proxy, candidates, silent } = await proxyNamed(from, name, sees)
     if (proxy) return proxy
+    if (candidates.length > 0) throw errorOf({ code: status.notFound, message: `proxy: ${ambiguous(name, candidates)}` })
     const message = `proxy ${JSON.stringify(name.slice(0, 100))} is not connected to ${from.others ? 'any replica that answers' : 'this instance'}`
     if (silent.length > 0) throw errorOf({ code: status.unavailable, message: `${message}; ${silenceOf(silent)}` })
     throw errorOf({ code: status.notFound, message })

@@ -104,8 +104,8 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSo
       if (namespace === undefined) return page.page(sources, query, viewer.sees)
       return viewer.sees(namespace) ? page.page(sources, query, (of) => of === namespace) : forbiddenNamespace(namespace)
     case 'proxy': {
-      const { proxy, silent } = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
-      return proxy ? page.page(sources, query, proxy, viewer.sees) : noProxy(query, silent)
+      const { proxy, candidates, silent } = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
+      return proxy ? page.page(sources, query, proxy, viewer.sees) : noProxy(query, silent, candidates)
     }
   }
 }

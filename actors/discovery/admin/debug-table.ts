@@ -12,6 +12,7 @@ import { registryName } from '../../../src/registry/merged-services.ts'
 import type { ListenerConflict } from '../../../src/xds/draft.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
+import { ambiguous } from '../named-connection.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -461,7 +462,8 @@ function listed({ rows, replicas }: RowsOfAll<object>, sees?: Sees): unknown[] {
 }
 
 /** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */
-export function noProxy(query: URLSearchParams, silent: readonly ReplicaState[]): Page {
+export function noProxy(query: URLSearchParams, silent: readonly ReplicaState[], candidates: readonly string[] = []): Page {
+  if (candidates.length > 0) return new Page(`proxyID: ${ambiguous(query.get('proxyID') ?? '', candidates)}`, undefined, 404)
   if (silent.length > 0 && query.get('proxyID')) return new Page(`No replica that answers has this proxy; ${silenceOf(silent)}`, undefined, 503)
   return query.get('proxyID')
     ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)

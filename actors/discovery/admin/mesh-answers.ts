@@ -25,15 +25,28 @@ import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
 export type Sees = (namespace: string) => boolean
 
 /** A connected proxy. */
-export type ProxyAnswer = ConnectionStatus & Pick<ConnectionWatches, 'watches' | 'rejections'>
+export type ProxyAnswer = ConnectionStatus &
+  Pick<ConnectionWatches, 'watches' | 'rejections'> & {
+    /** What it refused, as far as it lacks that now; undefined from a replica of an earlier version. */
+    readonly refusals?: readonly FaultAnswer[]
+  }
 
 /** The proxies that are connected to this replica. */
 export async function ownProxies(sources: PageSources): Promise<ProxyAnswer[]> {
-  const [connections, watches] = await Promise.all([sources.connections(), sources.writers<ConnectionWatches>('watches')])
+  const [connections, watches, refused] = await Promise.all([
+    sources.connections(),
+    sources.writers<ConnectionWatches>('watches'),
+    sources.list<RefusedRow>('refusals'),
+  ])
   const byId = new Map(watches.map((each) => [each.connectionId, each]))
+  const refusalsById = Map.groupBy(refused, ({ connectionId }) => connectionId)
   return connections.map((connection) => {
     const { watches: names = {}, rejections = [] } = byId.get(connection.connectionId) ?? {}
-    return { ...connection, watches: names, rejections }
+    const isInForce = (typeUrl: string) => connection.types.some((type) => type.typeUrl === typeUrl && type.error !== '')
+    const refusals = (refusalsById.get(connection.connectionId) ?? [])
+      .filter(({ typeUrl, isReplaced }) => isReplaced || isInForce(typeUrl))
+      .map(({ fault }) => fault)
+    return { ...connection, watches: names, rejections, refusals }
   })
 }
 
@@ -46,15 +59,18 @@ export async function proxiesOf(sources: PageSources, sees: Sees): Promise<RowsO
 /** A proxy that a caller named, and the replicas that have not said whether they serve it. */
 export interface NamedProxy {
   readonly proxy: Placed<ConnectionStatus> | undefined
+  /** The names of the proxies that may be meant, if there are several. */
+  readonly candidates: readonly string[]
   readonly silent: readonly ReplicaState[]
 }
 
 /** Finds a proxy that a caller names, among those of some namespaces, wherever it is connected. */
 export async function proxyNamed(sources: PageSources, named: string, sees: Sees): Promise<NamedProxy> {
-  if (named === '') return { proxy: undefined, silent: [] }
+  if (named === '') return { proxy: undefined, candidates: [], silent: [] }
   const { rows, replicas } = await sources.allConnections()
   const seen = rows.filter(({ namespace }) => sees(namespace))
-  return { proxy: findConnection(seen, named), silent: silentAmong(replicas) }
+  const { found, candidates } = findConnection(seen, named)
+  return { proxy: found, candidates, silent: silentAmong(replicas) }
 }
 
 /** Those of replicas that have not answered. */
@@ -75,6 +91,14 @@ export function explanationOf(
   request: DescribedRequest,
 ): Promise<ReferencedExplanation | object> {
   return sources.ofProxy('explain', proxy, request) as Promise<ReferencedExplanation | object>
+}
+
+/** A resource that a proxy refused, with its connection, and whether another resource was made in its place. */
+interface RefusedRow {
+  readonly connectionId: string
+  readonly typeUrl: string
+  readonly isReplaced: boolean
+  readonly fault: FaultAnswer
 }
 
 /** A fault, with references to its objects in the same order. */

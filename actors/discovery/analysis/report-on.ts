@@ -2,17 +2,17 @@
 import { jsonReport, sarifReport, textReport } from '../../../src/analysis/report.ts'
 import { type AnalyzeOrder, fails } from '../../../src/cli/analyze-order.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
-import { print } from '../../../src/cli/print.ts'
+import { isColoured, print } from '../../../src/cli/print.ts'
 import { count } from '../../../src/model/counts.ts'
 import { analyzeFiles } from './analyze-files.ts'
 
 /** Prints what is found. The exit status is 1 when a finding has the level at which the order fails, and when there was nothing to look at. */
 export async function reportOn(order: AnalyzeOrder): Promise<void> {
   const { findings, read, ignored, ofCluster } = await analyzeFiles(order, process.stdin, process.env)
-  const { stdout, stderr, env } = process
+  const { stderr } = process
   if (order.form === 'json') print(jsonReport(findings))
   else if (order.form === 'sarif') print(sarifReport(findings, buildInfo().version))
-  else if (findings.length > 0) print(textReport(findings, stdout.isTTY === true && !env.NO_COLOR))
+  else if (findings.length > 0) print(textReport(findings, isColoured()))
   const unread =
     ignored.length === 0
       ? ''

@@ -107,6 +107,14 @@ function* instanceRows(
   }
 }
 
+/** The resources that proxies refused. The name of a proxy in the planner begins with that of its writer. */
+function* refusalRows(planner: Planner): Generator<WeighedRow<object>> {
+  for (const { connection, fault, ...refusal } of planner.refusals()) {
+    const references = fault.objects.map((key) => planner.state.reference(key))
+    yield [{ ...refusal, connectionId: connection.split('/').slice(2).join('/'), fault: { ...fault, references } }, 1]
+  }
+}
+
 /** The groups of resources. */
 function* groupRows({ groups }: Planner): Generator<WeighedRow<{ group: string; resources: number }>> {
   for (const group of groups.ids()) yield [{ group, resources: groups.resources(group).size }, 1]
@@ -169,6 +177,7 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       return [...ports]
     },
     instances: () => lists.first(instanceRows(planner)),
+    refusals: () => lists.first(refusalRows(planner)),
     /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
     explain: async (connection: string, request: DescribedRequest): Promise<ReferencedExplanation | undefined> => {
       const { snapshot } = planner

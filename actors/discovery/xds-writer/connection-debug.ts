@@ -10,6 +10,7 @@ import {
   routeType,
   virtualHostType,
 } from '../../../src/xds/type-urls.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import type { Connection } from './connection.ts'
 
 /** State of one type on one connection, as shown by `syncz` and by client status discovery. */
@@ -21,6 +22,8 @@ export interface TypeStatus {
   readonly error: string
   /** Whether the proxy has acknowledged the present version of all resources that it subscribed to. */
   readonly current: boolean
+  /** How long the last response has been unanswered, in milliseconds; undefined: it was answered, or there was none. */
+  readonly waitingMs?: number
 }
 
 /** State of one connection, as shown by the debug pages. */
@@ -142,8 +145,11 @@ function typeStatus(watch: Watch, present: string): TypeStatus {
     version: watch.version,
     error: watch.lastError?.message ?? '',
     current: isCurrent(watch, present),
+    ...(isUnanswered(watch) && { waitingMs: monotonicMs() - watch.sentAt }),
   }
 }
+
+const isUnanswered = ({ nonce, nonceAcked, lastError }: Watch): boolean => nonce !== '' && nonce !== nonceAcked && nonce !== lastError?.nonce
 
 /** Whether a proxy has acknowledged the present version of all resources of a type that it subscribed to. `present`: that version. */
 export function isCurrent({ nonce, nonceAcked, version, dueInFull }: Watch, present: string): boolean {

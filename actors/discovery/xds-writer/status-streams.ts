@@ -19,7 +19,7 @@ import {
 } from '../../../src/xds/status/status-messages.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import { encodeResponse, type ResponseResource } from '../../../src/xds/stream/response.ts'
-import { findConnection } from '../named-connection.ts'
+import { ambiguous, findConnection } from '../named-connection.ts'
 import type { Connection } from './connection.ts'
 import type { ConnectionStatus, ConnectionsOfAll } from './connection-debug.ts'
 import type { MayRead, StatusAccess } from './status-access.ts'
@@ -224,9 +224,10 @@ export class StatusStreams {
       stream.end(status.invalidArgument, `config_dump needs exactly one resource name, the id of a proxy, and has ${names.size}`)
       return undefined
     }
-    const found = findConnection(connections, named)
+    const { found, candidates } = findConnection(connections, named)
     const resources = found && (await this.#parts.ask<Record<string, DumpedResource[]>>('resourcesOf', found))
-    if (!resources) {
+    if (candidates.length > 0) stream.end(status.notFound, `the id of a proxy: ${ambiguous(named, candidates)}`)
+    else if (!resources) {
       const missing = `no proxy ${JSON.stringify(named.slice(0, 200))} is connected that the caller may see`
       if (silence === '') stream.end(status.notFound, missing)
       else stream.end(status.unavailable, `${missing}; ${silence}`)

@@ -89,6 +89,13 @@ export class Refusals {
     return (this.#states.get(connection) ?? []).flatMap(({ fault }) => fault ?? [])
   }
 
+  /** All resources that proxies refused, with the type, and whether another resource was made in place of the refused one. */
+  *all(): Iterable<{ readonly connection: string; readonly typeUrl: string; readonly isReplaced: boolean; readonly fault: ResourceFault }> {
+    for (const [connection, states] of this.#states)
+      for (const { typeUrl, withdrawn, denied, fault } of states)
+        if (fault) yield { connection, typeUrl, isReplaced: withdrawn.size > 0 || denied, fault }
+  }
+
   /** Removes a proxy that disconnected. */
   forget(connection: string): void {
     this.#states.delete(connection)

@@ -1,0 +1,44 @@
+/** The server that a command asks. */
+import type { Replica } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import type { ServerPlace } from '../../../src/cli/admin-client.ts'
+import { adminSocket } from '../../../src/cli/admin-socket.ts'
+import { oneLine } from '../../../src/logging/layout.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
+
+/** The values of the flags of commands that ask a server. */
+export interface ServerFlags {
+  readonly address: string
+  readonly 'token-file': string
+  readonly 'ca-file': string
+  readonly json: boolean
+}
+
+/** Returns the server that the flags name. Throws an Error that names a flag that cannot be used. */
+export function serverOf({ address, 'token-file': tokenFile, 'ca-file': caFile }: ServerFlags): ServerPlace {
+  if (address === '') {
+    const idle = Object.entries({ 'token-file': tokenFile, 'ca-file': caFile }).find(([, value]) => value !== '')
+    if (idle) throw new Error(`--${idle[0]} needs --address`)
+    return { socket: adminSocket(process.env) }
+  }
+  const url = URL.parse(/^https?:\/\//.test(address) ? address : `http://${address}`)
+  if (!url || url.hostname === '' || url.pathname !== '/' || url.search !== '' || url.username !== '')
+    throw new Error(`--address: ${JSON.stringify(address.slice(0, 100))} is not an address such as localhost:8080 or https://meshd.example:15012`)
+  if (caFile !== '' && url.protocol !== 'https:') throw new Error('--ca-file needs an --address that begins with https://')
+  const token = tokenFile === '' ? undefined : readText('token-file', tokenFile).trim()
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new Error(`--token-file: ${tokenFile} has no token`)
+  return { address: url.origin, token, roots: caFile === '' ? undefined : readText('ca-file', caFile) }
+}
+
+function readText(flag: string, path: string): string {
+  try {
+    return readBoundedFileSync(path)
+  } catch (error) {
+    throw new Error(`--${flag}: ${(error as Error).message}`)
+  }
+}
+
+/** Names the replicas whose part is missing in an answer, on stderr. */
+export function warnOfSilent(replicas: readonly Pick<Replica, 'name' | 'answered' | 'reason'>[]): void {
+  for (const { name, answered, reason } of replicas)
+    if (!answered) process.stderr.write(`Warning: replica ${oneLine(name)} has not answered, its proxies are missing: ${oneLine(reason)}\n`)
+}

@@ -1,0 +1,143 @@
+/** The commands that ask a running server about its proxies. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Proxy as ShownProxy } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { AdminClient } from '../../src/cli/admin-client.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const route = (timeout: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a], http: [{timeout: ${timeout}, route: [{destination: {host: a}}]}]}\n`
+
+/** A patch that changes the clusters of one host. */
+const patch = `apiVersion: networking.mesh.io/v1
+kind: EnvoyFilter
+metadata: {name: slow, namespace: ns}
+spec: {configPatches: [{applyTo: CLUSTER, match: {cluster: {service: a.ns.svc.cluster.local}}, patch: {operation: MERGE, value: {connect_timeout: 7s}}}]}
+`
+
+describe('commands that ask a running server', () => {
+  const service = new Service({ flags: ['--writers', '1'] })
+  const clients: XdsClient[] = []
+  const connect = async (name: string, address: string) => {
+    const client = await new XdsClient(service.grpcPort, sidecarNode(address, name, 'ns', { MESH_VERSION: '0.1.0' }), true).connect().ready()
+    clients.push(client)
+    return client
+  }
+  const run = (...args: string[]) => runCommand(args, service.env)
+  /** The lines of a table by their first cell, without the colours that no pipe gets. */
+  const cells = (stdout: string) => stdout.split('\n').map((line) => line.split(/ {2,}/))
+  /** Waits until what the server says of a proxy is as expected. */
+  const becomes = (what: string, proxy: string, is: (row: ShownProxy) => boolean) =>
+    until(what, async () => {
+      const client = new AdminClient({ socket: service.env.MESHD_ADMIN_SOCKET as string })
+      const { proxies } = await client.asked(client.rpcs.listProxies({ proxy }))
+      return proxies.length === 1 && is(proxies[0] as ShownProxy)
+    })
+  const isSynced = ({ types, refusals }: ShownProxy) => refusals.length === 0 && types.every(({ current }) => current)
+  before(async () => {
+    service.write('entry.yaml', serviceEntry('a'))
+    service.write('route.yaml', route('1s'))
+    await service.start()
+    await connect('web-0', '10.1.0.1')
+    await connect('cart-0', '10.1.0.2')
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  it('proxy-status shows the proxies and each of their types', async () => {
+    for (const name of ['web-0.ns', 'cart-0.ns']) await becomes(`${name} to be synced`, name, isSynced)
+    const { stdout, stderr, code } = await run('proxy-status')
+    expect([code, stderr]).to.deep.equal([0, '2 proxies: 2 SYNCED\n'])
+    const [head, ...rows] = cells(stdout.trimEnd())
+    expect(head).to.deep.equal(['PROXY', 'STATUS', 'CDS', 'EDS', 'LDS', 'RDS', 'CONNECTED', 'AGENT'])
+    expect(rows.map((row) => [...row.slice(0, 6), row[7]])).to.deep.equal(
+      ['cart-0.ns', 'web-0.ns'].map((name) => [name, 'SYNCED', 'SYNCED', 'SYNCED', 'SYNCED', 'SYNCED', '0.1.0']),
+    )
+    expect(rows[0]?.[6]).to.match(/^\d+ (ms|s|min)$/)
+  })
+
+  it('proxy-status shows one proxy in detail, by any unambiguous part of its name', async () => {
+    const { stdout } = await run('proxy-status', 'web')
+    expect(stdout).to.match(/^Proxy: +web-0\.ns\nStatus: +SYNCED\nNode: +sidecar~10\.1\.0\.1~web-0\.ns~/)
+    expect(stdout).to.match(/\nTYPE +STATUS +ACKNOWLEDGED VERSION +UNANSWERED FOR +SUBSCRIBED\ncds +SYNCED +\S+ +- +all\n/)
+    const several = await run('proxy-status', '-0.')
+    expect([several.code, several.stderr]).to.deep.equal([
+      255,
+      'Error: the server answered: proxy: "-0." may be any of cart-0.ns, web-0.ns: give more of the name\n',
+    ])
+    expect((await run('proxy-status', 'nobody')).stderr).to.contain('proxy "nobody" is not connected to this instance')
+  })
+
+  it('proxy-status names what a proxy owes, and what it refused with resource, object, place and reason', async () => {
+    const [web, cart] = clients as [XdsClient, XdsClient]
+    web.silent = true
+    service.write('route.yaml', route('2s'))
+    await becomes('web-0 to owe an answer', 'web-0.ns', ({ types }) => types.some(({ waitingMs }) => waitingMs !== undefined))
+    expect((await run('proxy-status')).stdout).to.match(/\nweb-0\.ns has not answered rds for \d+ m?s\n/)
+    cart.refuseNext = 'Error adding/updating cluster(s) outbound|80||a.ns.svc.cluster.local: timeout is \u001b[31mtoo long'
+    service.write('patch.yaml', patch)
+    await becomes('the refusal', 'cart-0.ns', ({ refusals }) => refusals.length > 0)
+    const { stdout, stderr } = await run('proxy-status', 'cart-0')
+    expect(stdout).to.contain(
+      [
+        'cart-0.ns refused Cluster outbound|80||a.ns.svc.cluster.local: timeout is \\u001b[31mtoo long',
+        '  made from: EnvoyFilter ns/slow (patch.yaml, document 1)',
+        '  consequence: patches (CLUSTER MERGE) are withdrawn from proxies that refuse them, until they change',
+      ].join('\n'),
+    )
+    expect(stderr).to.equal('1 proxy: 1 REJECTED\n')
+    service.remove('patch.yaml')
+    await becomes('the refusal to end', 'cart-0.ns', isSynced)
+  })
+
+  it('proxy-config shows what a proxy is sent', async () => {
+    const shown = async (kind: string, ...args: string[]) =>
+      cells((await run('proxy-config', kind, 'cart-0', '--name', 'a', ...args)).stdout.trimEnd())
+    expect(await shown('clusters', '--name', '||a')).to.deep.equal([
+      ['HOST', 'PORT', 'SUBSET', 'DIRECTION', 'TYPE', 'CLUSTER'],
+      ['a.ns.svc.cluster.local', '80', '-', 'outbound', 'EDS', 'outbound|80||a.ns.svc.cluster.local'],
+    ])
+    expect((await shown('endpoints'))[1]?.at(-1)).to.equal('outbound|80||a.ns.svc.cluster.local')
+    expect((await shown('routes', '--name', '80')).map((row) => row.at(-1))).to.include('outbound|80||a.ns.svc.cluster.local')
+    expect((await shown('listeners', '--name', '0.0.0.0')).map((row) => row[3])).to.include('routes 80')
+    expect((await run('proxy-config', 'secrets', 'cart')).stdout).to.contain('cart-0.ns asks this server for no secrets')
+    const json = JSON.parse((await run('proxy-config', 'clusters', 'cart', '--name', '||a', '--json')).stdout)
+    expect(json.proxy).to.equal('cart-0.ns')
+    expect(json.clusters[0].resource).to.include({ name: 'outbound|80||a.ns.svc.cluster.local', type: 'EDS' })
+    expect((await run('proxy-config', 'clusters', 'cart', '--name', 'nothing')).stdout).to.equal(
+      'cart-0.ns is sent no clusters with "nothing" in the name.\n',
+    )
+  })
+
+  it('answers in JSON, errors too', async () => {
+    const { proxies } = JSON.parse((await run('proxy-status', '--json')).stdout)
+    expect(proxies.map(({ name, status }: { name: string; status: string }) => [name, status])).to.deep.include(['cart-0.ns', 'SYNCED'])
+    const failed = await run('proxy-status', 'nobody', '--json')
+    expect([failed.code, failed.stderr, Object.keys(JSON.parse(failed.stdout))]).to.deep.equal([255, '', ['error']])
+    const none = await runCommand(['proxy-status', '--json'])
+    expect(JSON.parse(none.stdout).error).to.contain('no server listens on the admin socket')
+  })
+
+  it('asks at an address, with a token where one is needed', async () => {
+    const address = `127.0.0.1:${service.httpPort}`
+    expect((await run('proxy-status', '--address', address)).stdout).to.contain('cart-0.ns')
+    const file = join(service.authorityDir, 'token')
+    writeFileSync(file, 'no-token\n')
+    expect((await run('proxy-status', '--address', address, '--token-file', file)).stderr).to.equal(
+      'Error: the server answered: the token is not accepted\n',
+    )
+    writeFileSync(file, (await run('token', '-n', 'mesh-system')).stdout)
+    expect((await run('proxy-status', '--address', address, '--token-file', file)).stdout).to.contain('cart-0.ns')
+    writeFileSync(file, (await run('token', '-n', 'elsewhere')).stdout)
+    expect((await run('proxy-status', '--address', address, '--token-file', file)).stdout).to.equal('No proxy is connected.\n')
+    expect((await run('proxy-status', '--address', 'a/b')).stderr).to.contain('--address: "a/b" is not an address')
+    expect((await run('proxy-status', '--token-file', file)).stderr).to.equal('Error: --token-file needs --address\n')
+    expect((await run('proxy-status', '--address', '127.0.0.1:1')).stderr).to.match(/^Error: http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/)
+  })
+})
