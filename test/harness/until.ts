@@ -1,8 +1,11 @@
 /** Waiting for conditions. */
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The pause between two looks, in milliseconds: as long as a look takes, within bounds, since one that runs a command costs a tenth of a second of CPU. */
-const [shortest, longest] = [20, 250]
+/**
+ * The pause between two looks, in milliseconds: three times as long as a look takes, within bounds. One that runs a command costs a tenth of a second of CPU,
+ * there and at the server that it asks, and what is waited for needs that CPU.
+ */
+const [shortest, longest] = [20, 500]
 
 /**
  * How long a machine may need for what takes seconds on a free one, in milliseconds: a busy one starts a process in half a minute, and a rollout starts
@@ -23,6 +26,6 @@ export async function until(what: string, condition: () => Promise<boolean> | bo
       last = error
     }
     if (performance.now() > deadline) throw new Error(`waited ${deadlineMs} ms for ${what}`, { cause: last })
-    await pause(Math.min(longest, Math.max(shortest, performance.now() - began)))
+    await pause(Math.min(longest, Math.max(shortest, 3 * (performance.now() - began))))
   }
 }
