@@ -1,6 +1,6 @@
 /** The flags and arguments of the commands that ask a running server. */
 import { string } from '@oclif/core/args'
-import { text, toggle } from './flags.ts'
+import { list, text, toggle, uint16 } from './flags.ts'
 
 /** Flags of all of them. */
 export const serverFlags = {
@@ -27,6 +27,22 @@ export const proxyStatusFlags = {
 export const proxyConfigFlags = {
   ...serverFlags,
   name: text({ default: '', description: 'only resources whose names contain this text' }),
+}
+
+/** Flags of `authz`: the parts of the request. */
+export const authzFlags = {
+  ...serverFlags,
+  protocol: text({ default: 'http', description: 'http or tcp' }),
+  method: text({ default: 'GET', description: 'method of the request' }),
+  host: text({ default: '', description: 'host of the request' }),
+  path: text({ default: '/', description: 'path of the request' }),
+  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated' }),
+  principal: text({ default: '', description: "SPIFFE ID of the client's certificate; the request is in plain text when not given" }),
+  claims: text({ default: '', description: 'claims of an accepted token, as JSON; there is none when not given' }),
+  'source-ip': text({ default: '', description: 'address of the peer' }),
+  'remote-ip': text({ default: '', description: 'address of the client on whose behalf the peer connects; that of the peer when not given' }),
+  port: uint16({ default: 0, range: [0, 65_535], description: 'port of the workload' }),
+  sni: text({ default: '', description: 'server name of the TLS connection' }),
 }
 
 const whichProxy = 'its name <pod>.<namespace>, or any part of its name or node id that no other proxy has'

@@ -115,6 +115,20 @@ describe('commands that ask a running server', () => {
     )
   })
 
+  it('authz says whether a request is allowed, which rule decides and why others do not match', async () => {
+    service.write(
+      'policy.yaml',
+      'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: read, namespace: ns}\nspec: {rules: [{to: [{operation: {methods: [GET]}}]}]}\n',
+    )
+    await until('the policy', async () => (await run('authz', 'cart-0', '--method', 'POST')).code === 1)
+    const denied = await run('authz', 'cart-0', '--method', 'POST')
+    expect(denied.stdout).to.match(/^DENIED: the client receives 403\n/)
+    expect(denied.stdout).to.match(/\nns\/read +0 +ALLOW +does not match +\S/)
+    const allowed = await run('authz', 'cart-0', '--json')
+    expect([allowed.code, JSON.parse(allowed.stdout).decision, JSON.parse(allowed.stdout).policy.name]).to.deep.equal([0, 'ALLOWED', 'read'])
+    expect((await run('authz', 'cart-0', '--header', 'x')).stderr).to.equal('Error: --header: "x" is not <name>:<value>\n')
+  })
+
   it('answers in JSON, errors too', async () => {
     const { proxies } = JSON.parse((await run('proxy-status', '--json')).stdout)
     expect(proxies.map(({ name, status }: { name: string; status: string }) => [name, status])).to.deep.include(['cart-0.ns', 'SYNCED'])
