@@ -22,6 +22,7 @@ export type ReplicaQuestion =
   | 'conflicts'
   | 'withoutEffect'
   | 'clusters'
+  | 'load'
   | 'pushAgain'
   | 'counted'
   | 'ofProxy'

@@ -61,6 +61,13 @@ export const variables = {
     meaning:
       'address (host:port) at which this replica of discovery is asked by the others of its revision, so that answers about proxies cover those of all replicas; empty: they cover its own',
   },
+  MESHD_SPREAD_RATE: {
+    type: 'integer',
+    default: 5,
+    range: [0, 1000],
+    meaning:
+      'connections that this replica ends a second at most while it serves more than its share of the proxies of all replicas, so that they come back at others (docs/operation.md, R3); 0: none; without MESHD_REPLICA_ADDRESS it has no effect',
+  },
   MESH_DEFAULT_REQUEST_TIMEOUT: { type: 'duration', default: '0s', range: ['0s', longest], meaning: 'default HTTP and gRPC request timeout' },
   MESH_GPRC_MAXRECVMSGSIZE: {
     type: 'integer',

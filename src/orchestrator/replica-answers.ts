@@ -105,6 +105,7 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   ofProxy: isMapping,
   disconnect: isFlag,
   explainResource: withFields({ objects: optional(rowsOf(texts('key', 'namespace', 'source', 'without', 'reason'))) }),
+  load: withFields({ proxies: isCount, isReady: isFlag, most: isCount }),
   pushAgain: rowsOf({ proxies: isCount }),
 }
 

@@ -32,6 +32,11 @@ export class Transports<Stream> {
     if (transport?.streams.size === 0) this.#open.delete(connection)
   }
 
+  /** The `count` oldest connections, oldest first. */
+  oldest(count: number): Transport<Stream>[] {
+    return [...this.#open.values()].slice(0, Math.max(0, count))
+  }
+
   /** The `count` newest connections, newest first. */
   newest(count: number): Transport<Stream>[] {
     return [...this.#open.values()].reverse().slice(0, Math.max(0, count))

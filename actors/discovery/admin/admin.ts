@@ -20,6 +20,7 @@ import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import type { ReplicaExchange } from '../given-replicas.ts'
+import { loadOf, spreadProxies } from '../proxy-spreading.ts'
 import { addReviewPages } from '../webhooks/review-pages.ts'
 import { writerConnections } from '../xds-writer/server-options.ts'
 import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
@@ -128,7 +129,10 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
   const profiles = options.profile ? new (await import('./profiles.ts')).Profiles(supervisor) : undefined
   const debug = { sources: new PageSources(supervisor, tracking, parts.explanations, profiles, parts.replicas?.others), log: log('default') }
-  parts.replicas?.answerWith(replicaAnswers(debug.sources.own))
+  const load = () => loadOf(supervisor, () => readiness.judge().ready, features.PILOT_XDS_MAX_PROXIES)
+  parts.replicas?.answerWith(replicaAnswers(debug.sources.own, load))
+  const spreading =
+    parts.replicas && spreadProxies({ supervisor, load, others: parts.replicas.others, perSecond: features.MESHD_SPREAD_RATE, log: log('ads') })
   const admit = admitOverNetwork({
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),
@@ -159,6 +163,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     async close() {
       closed = true
       passed?.close()
+      spreading?.close()
       await Promise.all([...new Set([http, monitoring, local, ...introspection])].map((server) => server.close()))
     },
   }

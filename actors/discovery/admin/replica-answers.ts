@@ -4,6 +4,7 @@
  */
 import type { CountedProxies } from '../../../protocols/messages/object-status.ts'
 import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
+import type { ReplicaLoad } from '../../../src/orchestrator/proxy-spread.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
@@ -17,8 +18,8 @@ import type { AnswerReplica } from './replica-port.ts'
 /** The questions about a proxy that are passed on to the push queue. */
 const ofProxy = ['explain', 'sidecarScope']
 
-/** Returns what answers questions of replicas. */
-export function replicaAnswers(sources: PageSources): AnswerReplica {
+/** Returns what answers questions of replicas. `load`: the load of this one. */
+export function replicaAnswers(sources: PageSources, load: () => Promise<ReplicaLoad>): AnswerReplica {
   const answers: Readonly<Record<ReplicaQuestion, (...details: unknown[]) => Promise<unknown>>> = {
     connections: (withMetadata) => sources.connections(withMetadata === true),
     proxies: () => ownProxies(sources),
@@ -40,6 +41,7 @@ export function replicaAnswers(sources: PageSources): AnswerReplica {
     explainResource: (connectionId, typeUrl, name) => explainedHere(sources, { connectionId: String(connectionId) }, String(typeUrl), String(name)),
     resources: (connectionId) => sources.resourcesOf({ connectionId: String(connectionId) }),
     disconnect: async (connectionId) => (await sources.supervisor.askAll<boolean>('xds-writer', 'disconnect', String(connectionId))).includes(true),
+    load,
     pushAgain: async () => [{ proxies: await sources.queue<number>('pushAgain') }],
   }
   return async (question, details) => {

@@ -73,6 +73,8 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
         const { metadata, labels } = connection.node ?? {}
         return { ...statusOf(connection, digest()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
       }),
+    /** The number of connections. */
+    proxies: (): number => connections.size,
     watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
     /**
      * The encoded resources of a connection by type, as list elements of a response in base64. Undefined when this writer has no such

@@ -90,6 +90,7 @@ export function writerMetrics(registry: MetricRegistry, connections: ReadonlyMap
   const pushes = counter('pilot_xds_pushes', 'builds and send errors for lds, rds, cds and eds', ['type'])
   const bytes = counter('pilot_xds_sent_bytes_total', 'bytes of resources sent', ['type'])
   const refusedProxies = counter('pilot_xds_refused_proxies_total', 'streams of proxies refused because of PILOT_XDS_MAX_PROXIES')
+  const spread = counter('pilot_xds_spread_connections_total', 'connections ended because other replicas serve fewer proxies')
   const writeTimeout = counter('pilot_xds_write_timeout', 'XDS response write timeouts')
   const delayed = counter('pilot_xds_delayed_pushes_total', 'delayed XDS pushes', ['type'])
   const delayTimeouts = counter('pilot_xds_delayed_push_timeouts_total', 'delayed XDS pushes that timed out', ['type'])
@@ -112,6 +113,10 @@ export function writerMetrics(registry: MetricRegistry, connections: ReadonlyMap
     /** Counts a stream that was refused because the process serves as many proxies as it may. */
     full(): void {
       refusedProxies.inc()
+    },
+    /** Counts connections that were ended so that they come back at another replica. */
+    spread(count: number): void {
+      spread.inc(count)
     },
     /** Counts a stream that was ended because it made no progress. */
     stoodStill(): void {

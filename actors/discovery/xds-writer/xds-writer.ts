@@ -63,6 +63,7 @@ import { GatewaySecrets } from './gateway-secrets.ts'
 import { ProxyEventReports, type Refusing } from './proxy-event-reports.ts'
 import { Pushes } from './pushes.ts'
 import { RegisteringWorkloads } from './registering-workloads.ts'
+import { Releases } from './releases.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
@@ -104,6 +105,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #metrics
   readonly #lines = new LineBounds()
   readonly #budgets: Budgets
+  readonly #releases: Releases
   readonly #server: GrpcServer
   readonly #secured: SecuredPort
   readonly #callers: Callers
@@ -159,8 +161,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
       refuse: (connection, error) => this.#refuse(connection, error),
     })
     this.#budgets = new Budgets(context.metrics)
+    this.#releases = new Releases({ transports: this.#transports, log: context.log('ads'), spread: (count) => this.#metrics.spread(count) })
     this.asks = {
       ...connectionAnswers(this.#connections, this.#sessionParts, () => this.#push.digest),
+      ...this.#releases.answers,
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
@@ -318,7 +322,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
         }
         return this.#pushes.work()
       case 'ReleaseConnections':
-        return this.#release(command.count)
+        return this.#releases.balance(command.count)
       case 'RefuseProxy':
         return this.#refuseProxy(command.connection, command.reason)
       case 'RegistrationRefused':
@@ -385,14 +389,6 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const isOutOfSync = this.#catalog.outOfSyncGroups.size > 0
     if (isOutOfSync && !this.#isFullStateRequested) this.#queue?.tell({ type: 'FullStateRequested' }, 'everything')
     this.#isFullStateRequested = isOutOfSync
-  }
-
-  /** Closes the newest transport connections with all of their streams. The clients reconnect, and the kernel chooses a writer for each. */
-  #release(count: number): void {
-    const newest = this.#transports.newest(count)
-    this.#context.log('ads').info(`closing ${newest.length} of ${this.#transports.size} connections to balance them among the writers`)
-    for (const { streams } of newest)
-      for (const { stream } of streams) stream.release(status.unavailable, 'the connection is closed for load balancing')
   }
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
