@@ -446,9 +446,10 @@ describe('the own root of the certificate authority', () => {
     const first = await open()
     await first.advance(false)
     await first.close()
-    writeFileSync(join(directory, 'ledger.json'), '{"format":1,"completeSince":"x"}')
+    const [path, damaged] = [join(directory, 'ledger.json'), '{"format":1,"completeSince":"x"}']
+    writeFileSync(path, damaged)
     const rotation = await open()
-    expect(lines.join('\n')).to.include('begins anew: completeSince: is not a number')
+    expect(lines.join('\n')).to.include(`${path}: completeSince: is not a number`)
     rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })
     const others = { identity: '(others)', reason: 'may hold certificates of an earlier stage: the ledger that recorded them was lost' }
     expect(rotation.status().blockers.map(({ identity }) => identity)).to.deep.equal([workload, others.identity])
@@ -456,6 +457,12 @@ describe('the own root of the certificate authority', () => {
     expect(rotation.status().blockers.map(({ identity, reason }) => ({ identity, reason }))).to.deep.equal([others])
     pass(day)
     expect(rotation.status().blockers).to.deep.equal([])
+    // It is kept until somebody has decided.
+    await rotation.close()
+    expect(readFileSync(path, 'utf8')).to.equal(damaged)
+    rmSync(path)
+    await (await open()).close()
+    expect(readFileSync(path, 'utf8')).to.contain('completeSince')
   })
 
   it('waits for holders that are not connected although the ledger could not be read, also after another start', async () => {

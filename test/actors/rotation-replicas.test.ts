@@ -91,6 +91,7 @@ class Replica {
         this.#reach('after the state')
         return String(shared.version)
       },
+      noteAt: (name) => `the note ${name}`,
       readNote: async (name) => {
         this.#reach()
         this.#read.set(name, shared.notes.get(name))
@@ -195,6 +196,12 @@ describe('the exchange of the root over replicas', () => {
     shared.notes.set('ledger', 'damaged')
     shared.now += settleMs + 1
     expect(refusal(await one.rotation.advance(false))).to.contain('the ledger cannot be exchanged with them')
+    // It is not overwritten, however often it is tried, until somebody has decided.
+    expect(refusal(await one.rotation.advance(false))).to.contain('the ledger cannot be exchanged with them')
+    expect(shared.notes.get('ledger')).to.equal('damaged')
+    shared.notes.delete('ledger')
+    expect(await one.rotation.advance(false)).to.include({ went: 'retire' })
+    expect(shared.notes.get('ledger')).to.contain('completeSince')
   })
 
   it('distrusts a root at every replica at once', async () => {

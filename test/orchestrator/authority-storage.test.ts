@@ -230,6 +230,22 @@ describe('the state of the certificate authority in Secrets', () => {
     expect(await theirs.storage.readNote('ledger')).to.equal('short again')
   })
 
+  it('leave a ledger that somebody has damaged as it is, with its name, until it is removed', async () => {
+    const [mine, theirs] = [await open(), await open()]
+    await mine.storage.writeNote('ledger', 'short')
+    const patch = ['patch', 'secret', 'mesh-ca-ledger', '-n', namespace, '--type', 'merge', '-p']
+    cluster.kubectl([...patch, JSON.stringify({ data: { 'ledger.json.gz': Buffer.from('damaged').toString('base64') } })])
+    for (const { storage } of [mine, theirs])
+      expect((await failure(storage.writeNote('ledger', 'mine', () => undefined))).message).to.match(
+        new RegExp(`^Secret ${namespace}/mesh-ca-ledger: .*; it is damaged and stays as it is until somebody restores or removes it$`),
+      )
+    const kept = cluster.kubectl(['get', 'secret', 'mesh-ca-ledger', '-n', namespace, '-o', 'jsonpath={.data.ledger\\.json\\.gz}'])
+    expect(Buffer.from(kept, 'base64').toString()).to.equal('damaged')
+    cluster.kubectl(['delete', 'secret', 'mesh-ca-ledger', '-n', namespace])
+    await mine.storage.writeNote('ledger', 'mine', () => undefined)
+    expect(await theirs.storage.readNote('ledger')).to.equal('mine')
+  })
+
   it('takes a state directory as the documented commands copy it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
     try {

@@ -84,6 +84,8 @@ export class FileStorage implements CaStorage {
     return String(next)
   }
 
+  readonly noteAt = (name: string): string => this.#note(name)
+
   async readNote(name: string): Promise<string | undefined> {
     return readIfThere(this.#note(name), { most: largest.note, refusesLinks: true })
   }

@@ -52,6 +52,8 @@ export class GuestStorage implements CaStorage {
     return version
   }
 
+  readonly noteAt = (name: string): string => this.#storage.noteAt(name)
+
   readNote(name: string): Promise<string | undefined> {
     return this.#storage.readNote(name)
   }

@@ -30,7 +30,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import { after, every, pause, type Timer } from '../../runtime/timers.ts'
 import { AuthorityClock } from './authority-clock.ts'
-import { type CaStorage, StaleVersionError, StorageAwayError, type Stored } from './storage.ts'
+import { type CaStorage, damagedNote, StaleVersionError, StorageAwayError, type Stored } from './storage.ts'
 
 /** Settings of rotations; times in milliseconds. */
 export interface RotationSettings {
@@ -113,6 +113,8 @@ export class RootRotation {
   #knownSince: number
   /** How often in a row the ledger could not be stored. */
   #ledgerFailures = 0
+  /** Whether the stored ledger cannot be used: it stays as it is until somebody has restored or removed it. */
+  #isLedgerDamaged = false
   /** Whether another replica has written the ledger since this one began. */
   #hasOthers = false
 
@@ -132,7 +134,8 @@ export class RootRotation {
    */
   static async open(parts: RotationParts): Promise<RootRotation> {
     const stored = await parts.storage.read()
-    const kept = await keptLedger(parts)
+    const found = await keptLedger(parts)
+    const kept = found === 'damaged' ? undefined : found
     const clock = await AuthorityClock.open({
       storage: parts.storage,
       read: parts.clocks,
@@ -140,6 +143,7 @@ export class RootRotation {
       log: parts.log('ca'),
     })
     const rotation = new RootRotation(parts, { ledger: ledgerOf(kept, stored.state, parts, clock.now()), clock }, stored)
+    rotation.#isLedgerDamaged = found === 'damaged'
     await rotation.#removeKeys()
     await rotation.#keepLedger(false)
     rotation.#hasOthers = false
@@ -486,16 +490,14 @@ export class RootRotation {
   /** Stores the ledger, after any write under way. Resolves with whether it is stored and has all that others have stored. */
   #keepLedger(inOrder: boolean): Promise<boolean> {
     this.#kept = this.#kept.then(async () => {
-      let isWhole = true
       try {
         this.ledger.sweep(this.#forgetsUntil())
         // While other replicas write it, a process that ends does not know whether the ledger is complete.
         const lines = { [Symbol.iterator]: () => ledgerLines(this.ledger, inOrder && !this.#hasOthers)[Symbol.iterator]() }
-        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => {
-          isWhole = this.#merge(others)
-        })
+        if (this.#isLedgerDamaged) await this.#readLedgerAgain()
+        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => this.#merge(others))
         this.#ledgerFailures = 0
-        return isWhole
+        return true
       } catch (error) {
         this.#ledgerFailures++
         this.#log.warn(`the ledger of issued certificates cannot be saved: ${(error as Error).message}`)
@@ -506,17 +508,18 @@ export class RootRotation {
     return this.#kept
   }
 
-  /** Takes over what another replica has recorded. Returns whether it can be read. */
-  #merge(text: string): boolean {
-    try {
-      const { head, holders } = readLedger(text)
-      this.ledger.merge(head, holders)
-      this.#hasOthers = true
-      return true
-    } catch (error) {
-      this.#log.warn(`the ledger of another replica cannot be read: ${(error as Error).message}`)
-      return false
-    }
+  /** Takes over what another replica has recorded. Throws an Error when it is damaged: then it is not overwritten. */
+  #merge(text: string): void {
+    const { head, holders } = readStored(this.#parts.storage, text)
+    this.ledger.merge(head, holders)
+    this.#hasOthers = true
+  }
+
+  /** Looks whether somebody has restored or removed the damaged ledger. Rejects as long as nobody has. */
+  async #readLedgerAgain(): Promise<void> {
+    const text = await this.#parts.storage.readNote(ledgerNote)
+    if (text !== undefined) this.#merge(text)
+    this.#isLedgerDamaged = false
   }
 
   #declareMetrics(metrics: MetricRegistry): Counter<'stage' | 'forced'> {
@@ -538,15 +541,26 @@ export class RootRotation {
 
 const ledgerNote = 'ledger'
 
-/** The stored ledger; undefined when there is none, or when it is damaged, which is logged. */
-async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger | undefined> {
+/** The stored ledger; undefined when there is none, `damaged` when it cannot be used, which is logged. */
+async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger | 'damaged' | undefined> {
   try {
     const text = await storage.readNote(ledgerNote)
-    return text === undefined ? undefined : readLedger(text)
+    return text === undefined ? undefined : readStored(storage, text)
   } catch (error) {
     if (error instanceof StorageAwayError) throw error
-    log('ca').warn(`the ledger of issued certificates cannot be read and begins anew: ${(error as Error).message}`)
-    return undefined
+    log('ca').error(
+      `the ledger of issued certificates begins anew, and is not saved before the stored one is restored or removed: ${(error as Error).message}`,
+    )
+    return 'damaged'
+  }
+}
+
+/** Reads a stored ledger. Throws an Error that says where it is, what is wrong with it, and what to do. */
+function readStored({ noteAt }: Pick<CaStorage, 'noteAt'>, text: string): KeptLedger {
+  try {
+    return readLedger(text)
+  } catch (error) {
+    throw damagedNote(`${noteAt(ledgerNote)}: ${(error as Error).message}`)
   }
 }
 

@@ -10,7 +10,7 @@ import { list, number, object, text } from '../../../src/ca/fields.ts'
 import { noteSecret, secretTypes } from '../../../src/names/secret-names.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { newSecret, type SecretAccess } from './secret-access.ts'
-import { StorageAwayError } from './storage.ts'
+import { damagedNote, StorageAwayError } from './storage.ts'
 
 const decompress = promisify(gunzip)
 
@@ -68,8 +68,14 @@ export class SecretNotes {
       if (others && head.resourceVersion !== '' && head.resourceVersion !== this.#known.get(name)) {
         const found = await this.#text(name, head).catch((error: Error) => {
           if (error instanceof StorageAwayError) throw error
+          return error
         })
-        if (found !== undefined) others(found)
+        if (found instanceof Error) {
+          const now = await this.#access.get(noteSecret(name))
+          if (now?.resourceVersion !== head.resourceVersion) continue
+          throw damagedNote(found.message)
+        }
+        others(found)
       }
       const bytes = await compressed(pieces)
       const written = bytes.length <= largest.part ? await this.#whole(name, head, bytes) : await this.#divided(name, head, bytes)

@@ -7,7 +7,7 @@ import { keptKeys } from '../../../src/ca/rotation.ts'
 import { importedState, keyName, rootIn, rootTexts, signingRecord, stateName } from '../../../src/ca/secret-forms.ts'
 import { type AuthorityState, emptyState } from '../../../src/ca/state.ts'
 import { readStateText, stateText } from '../../../src/ca/stored-state.ts'
-import { secretNames, secretTypes } from '../../../src/names/secret-names.ts'
+import { noteSecret, secretNames, secretTypes } from '../../../src/names/secret-names.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
 import type { HeldKeys } from './held-keys.ts'
@@ -63,6 +63,7 @@ class SecretStorage implements CaStorage {
   readonly keys: KeyPlace = { kind: 'tasks' }
   readonly ledgerDelay: CaStorage['ledgerDelay']
   readonly settleMs: number
+  readonly noteAt = (name: string): string => this.#parts.access.described(noteSecret(name))
   readonly #times: StorageTimes
   readonly #parts: SecretStorageParts
   readonly #notes: SecretNotes

@@ -29,6 +29,9 @@ export class StorageAwayError extends Error {
   override readonly name = 'StorageAwayError'
 }
 
+/** The error about a note that is damaged, which is not overwritten. `message`: where it is, and what is wrong with it. */
+export const damagedNote = (message: string): Error => new Error(`${message}; it is damaged and stays as it is until somebody restores or removes it`)
+
 /** A storage that this process uses exclusively until it closes it, or shares with other replicas ({@link CaStorage.follow}). */
 export interface CaStorage {
   /** Name of the storage in messages. */
@@ -51,10 +54,12 @@ export interface CaStorage {
    * they may be lost.
    */
   readNote(name: string): Promise<string | undefined>
+  /** Where the text of a name is stored, for messages. */
+  readonly noteAt: (name: string) => string
   /**
    * Stores a text that is produced in pieces. Many pieces are written per turn of the event loop, but never all of them. `others` is called
    * with the text of another replica that has written the note since this one read or wrote it; the pieces are iterated after that, and once
-   * more when another replica was faster again.
+   * more when another replica was faster again. Rejects, and leaves a note that is shared as it is, when that text is damaged or `others` throws.
    */
   writeNote(name: string, pieces: Iterable<string>, others?: (text: string) => void): Promise<void>
   /** Location of the keys. A key is stored before the state that references it, and removed after the state no longer references it. */
