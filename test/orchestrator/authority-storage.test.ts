@@ -246,6 +246,20 @@ describe('the state of the certificate authority in Secrets', () => {
     expect(await theirs.storage.readNote('ledger')).to.equal('mine')
   })
 
+  it('is what it was when its Secrets are lost and restored from a copy', async () => {
+    const before = (await open(['one'])).storage
+    await before.write(withRoot('one'), (await before.read()).version)
+    await before.close()
+    const kept = JSON.parse(cluster.kubectl(['get', 'secret', 'mesh-ca-state', '-n', namespace, '-o', 'json']))
+    for (const field of ['uid', 'resourceVersion', 'creationTimestamp']) delete kept.metadata[field]
+    cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-state', 'mesh-ca-secret', '--ignore-not-found'])
+    cluster.apply(JSON.stringify(kept))
+    const after = await open()
+    expect((await after.storage.read()).state).to.deep.equal(withRoot('one'))
+    expect(after.held.get(rootOf('one').record.id)).to.equal(pem('one'))
+    expect((await secret('mesh-ca-secret'))?.texts['ca-cert.pem']).to.equal(rootOf('one').record.root)
+  })
+
   it('takes a state directory as the documented commands copy it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
     try {
