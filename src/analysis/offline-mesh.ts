@@ -1,7 +1,7 @@
 /** The mesh that files describe, for commands that need no server: mesh configuration beside objects of a cluster. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, kinds } from '../config/kinds.ts'
-import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace } from '../config/parse.ts'
+import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { mapping } from '../config/shape.ts'
@@ -68,9 +68,10 @@ export class OfflineMesh {
     }
     const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', seen)
     const [first] = parsed.faults
-    if (!isMeant && !hasObjects && parsed.objects.length === 0 && first) {
-      const reason = `there is no object in it that can be read: ${first.reason}`
-      this.faults.push({ file, document: first.document, key: undefined, path: '', reason })
+    const isOfOthers = [...parsed.foreign.keys()].some((kind) => kind !== withoutKind)
+    if (!isMeant && !hasObjects && parsed.objects.length + parsed.secrets.length === 0 && (first || !isOfOthers)) {
+      const reason = first ? `there is no object in it that can be read: ${first.reason}` : 'there is no object in it'
+      this.faults.push({ file, document: first?.document ?? 1, key: undefined, path: '', reason })
       return
     }
     this.faults.push(...parsed.faults)

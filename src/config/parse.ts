@@ -54,6 +54,9 @@ export interface ParsedFile {
 /** The reason why a file with more bytes than {@link fileLimits} is rejected. */
 export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
 
+/** What a document that is no object counts as among the foreign ones. */
+export const withoutKind = 'a document without apiVersion and kind'
+
 /** The result for a file that could not be read at all. */
 export function faultyFile(file: string, reason: string): ParsedFile {
   const fault = { file, document: 1, key: undefined, path: '', reason, mayBe: 'anything' }
@@ -494,7 +497,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
   }
   const isObject = ['apiversion', 'kind', 'metadata', 'spec', 'items'].some((field) => spellingsOf(value, field).length > 0)
-  if (!isObject) return { foreign: 'a document without apiVersion and kind' }
+  if (!isObject) return { foreign: withoutKind }
   return { unknown: { path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' } }
 }
 

@@ -107,6 +107,14 @@ describe('pilot-discovery analyze and validate', () => {
     const { stdout, status } = run(['analyze', readme])
     expect(stdout).to.match(/^error IST0106 .*README\.md:\d+:1: there is no object in it that can be read: not YAML, line \d+: .*\n$/)
     expect(status).to.equal(1)
+    for (const text of ['# Examples\n', 'a: text\n']) {
+      writeFileSync(readme, text)
+      const said = run(['analyze', readme])
+      expect([said.stdout, said.status]).to.deep.equal([
+        `error IST0106 ${readme}${text.startsWith('#') ? '' : ':1:1'}: there is no object in it\n`,
+        1,
+      ])
+    }
     rmSync(readme)
     const empty = join(dir, 'empty')
     mkdirSync(empty)

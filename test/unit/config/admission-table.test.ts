@@ -1,5 +1,8 @@
 /** The rules of validation, row by row, of objects in files, in reviews and in the store of the orchestrator: the same for all. */
+import { Readable } from 'node:stream'
 import { expect } from 'chai'
+import { stringify } from 'yaml'
+import { analyzeFiles } from '../../../actors/discovery/analysis/analyze-files.ts'
 import type { AdmissionRequest } from '../../../protocols/messages/admission.ts'
 import { decideAdmission } from '../../../src/config/admitted.ts'
 import { kinds } from '../../../src/config/kinds.ts'
@@ -26,12 +29,20 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
     ['a provider without CUSTOM', { provider: { name: 'x' } }, /provider: only allowed with CUSTOM/],
     ['CUSTOM without the name of a provider', { action: 'CUSTOM', provider: {}, rules: [{}] }, /provider.name: required/],
     ['CUSTOM with principals', custom({ from: [{ source: { notPrincipals: ['x'] } }] }), /not available to CUSTOM/],
+    ['CUSTOM with namespaces', custom({ from: [{ source: { namespaces: ['x'] } }] }), /not available to CUSTOM/],
+    ['CUSTOM with principals of requests', custom({ from: [{ source: { notRequestPrincipals: ['x'] } }] }), /not available to CUSTOM/],
+    ['CUSTOM with the condition source.namespace', custom({ when: [{ key: 'source.namespace', values: ['x'] }] }), /not available to CUSTOM/],
+    ['CUSTOM with the condition source.principal', custom({ when: [{ key: 'source.principal', notValues: ['x'] }] }), /not available to CUSTOM/],
     ['CUSTOM with a late condition', custom({ when: [{ key: 'request.auth.claims[a]', values: ['x'] }] }), /not available to CUSTOM/],
     ['from that is empty', { rules: [{ from: [] }] }, /from: needs at least 1 entry/],
+    ['to that is empty', { rules: [{ to: [] }] }, /to: needs at least 1 entry/],
     ['an empty source', { rules: [{ from: [{ source: {} }] }] }, /source: needs at least one field/],
     ['an empty operation', { rules: [{ to: [{ operation: {} }] }] }, /operation: needs at least one field/],
     ['an empty value', { rules: [{ to: [{ operation: { paths: [''] } }] }] }, /empty text matches nothing/],
     ['an unknown condition', { rules: [{ when: [{ key: 'destination.name', values: ['x'] }] }] }, /is not a known key/],
+    ...['destination.labels[a]', 'destination.namespace', 'destination.user'].map(
+      (key) => [`the condition ${key}`, { rules: [{ when: [{ key, values: ['x'] }] }] }, /is not a known key/] as const,
+    ),
     ['a condition without values', { rules: [{ when: [{ key: 'source.ip' }] }] }, /needs values or notValues/],
     ['a port that is none', { rules: [{ to: [{ operation: { ports: ['70000'] } }] }] }, /is not a port number/],
     ['an address that is none', { rules: [{ from: [{ source: { ipBlocks: ['1.2.3'] } }] }] }, /is not an IP address or CIDR/],
@@ -50,6 +61,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
   ],
   VirtualService: [
     ['no host', { gateways: ['g'], http: [{ route: [to] }] }, /hosts: required unless the object is a delegate/],
+    ['a delegate with gateways', { gateways: ['g'], tls: [{ match: [{ sniHosts: ['a'] }], route: [to] }] }, /hosts: required/],
     ['the host * in the mesh', { hosts: ['*'], http: [{ route: [to] }] }, /hosts: the host \* is only allowed with gateways/],
     [
       'weights of 0',
@@ -152,6 +164,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
     ],
   ],
   Sidecar: [
+    ['ingress without a number', { ingress: [{ port: { number: 0 } }] }, /ingress\[0\].port.number/],
     ['ingress without port', { ingress: [{ port: { protocol: 'HTTP' } }] }, /ingress\[0\].port.number: required/],
     ['another end of ingress', { ingress: [{ port: { number: 80 }, defaultEndpoint: '1.2.3.4:80' }] }, /defaultEndpoint: .* is not 127.0.0.1:port/],
     ['egress without port before the last', { egress: [{ hosts: ['*/*'] }, { hosts: ['*/*'] }] }, /the entry without a port must be the last/],
@@ -174,29 +187,62 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
   ],
 }
 
+/** By kind: what other implementations refuse and is told as a warning (docs/operation.md, W6), the spec, and the warning of a review. */
+const warned: typeof table = {
+  VirtualService: [
+    [
+      'an exponential delay',
+      { hosts: ['a'], http: [{ route: [to], fault: { delay: { exponentialDelay: '1s', fixedDelay: '1s', percentage: { value: 1 } } } }] },
+      /exponentialDelay: /,
+    ],
+    [
+      'a name of TLS that its hosts do not have',
+      { hosts: ['a.example'], tls: [{ match: [{ sniHosts: ['b.example'] }], route: [to] }] },
+      /tls\[0\].match\[0\].sniHosts\[0\]: b.example is not among the hosts/,
+    ],
+  ],
+}
+
+/** An object of a kind, and the review of its creation. */
+function made(name: string, spec: object) {
+  const kind = kinds.get(name)
+  const [group, version] = [`${kind?.group}.mesh.io`, kind?.versions[0] ?? '']
+  const object = { apiVersion: `${group}/${version}`, kind: name, metadata: { name: 'x', namespace: 'ns' }, spec }
+  const request: AdmissionRequest = {
+    ...{ uid: 'u', kind: { group, version, kind: name }, resource: { group, version, resource: '' }, subResource: '', name: 'x', namespace: 'ns' },
+    ...{ operation: 'CREATE', user: '', isDryRun: false, object, oldObject: undefined },
+  }
+  const { answer } = decideAdmission(request, { names, patterns: new PatternChecks(), optOuts: new Set() })
+  return { object, answer }
+}
+
+/** What `pilot-discovery validate` finds in a file, in YAML. */
+async function validated(object: object): Promise<string> {
+  const order = { paths: ['-'], isCheck: true, domain: 'cluster.local', form: 'text', failOn: 'error', cluster: undefined } as const
+  const { findings } = await analyzeFiles(order, Readable.from([Buffer.from(stringify(object, { compat: 'yaml-1.1' }))]), {})
+  return findings.map(({ level, path, message }) => `${level} ${path}: ${message}`).join('; ')
+}
+
 describe('validation', () => {
+  for (const [name, rows] of Object.entries(warned))
+    for (const [what, spec, warning] of rows)
+      it(`takes ${name} with ${what}, in a file, and in a review with a warning`, async () => {
+        const { object, answer } = made(name, spec)
+        expect([answer.allowed, (answer.warnings ?? []).join('; ')]).to.satisfy(([allowed, said]: [boolean, string]) => allowed && warning.test(said))
+        expect(await validated(object)).to.not.include('error ')
+      })
+
   for (const [name, rows] of Object.entries(table))
     for (const [what, spec, fault] of rows)
-      it(`refuses ${name} with ${what}, in a file, a review and the store`, () => {
-        const kind = kinds.get(name)
-        const [group, version] = [`${kind?.group}.mesh.io`, kind?.versions[0] ?? '']
-        const object = { apiVersion: `${group}/${version}`, kind: name, metadata: { name: 'x', namespace: 'ns' }, spec }
-        const request: AdmissionRequest = {
-          ...{
-            uid: 'u',
-            kind: { group, version, kind: name },
-            resource: { group, version, resource: '' },
-            subResource: '',
-            name: 'x',
-            namespace: 'ns',
-          },
-          ...{ operation: 'CREATE', user: '', isDryRun: false, object, oldObject: undefined },
-        }
-        const { answer } = decideAdmission(request, { names, patterns: new PatternChecks(), optOuts: new Set() })
+      it(`refuses ${name} with ${what}, in a file, a review and the store`, async () => {
+        const { object, answer } = made(name, spec)
         expect(answer.allowed).to.equal(false)
         expect(answer.message).to.match(/^configuration is invalid: /)
         expect(answer.message).to.match(fault)
         for (const { faults } of [parseConfigFile('f.yaml', JSON.stringify(object), names), parseConfigDocument('cluster', object, names, {})])
           expect(faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')).to.match(fault)
+        expect(await validated(object))
+          .to.match(fault)
+          .and.include('error ')
       })
 })
