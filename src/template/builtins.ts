@@ -24,7 +24,6 @@ import {
   textOf,
   typeName,
   type Value,
-  written,
 } from './values.ts'
 /** Functions that are evaluated with short-circuit. The executor handles them by name. */
 export const lazyFunctions: ReadonlySet<string> = new Set(['and', 'or'])
@@ -35,7 +34,8 @@ function whole(value: Value, what: string): number {
 }
 
 function index(of: Value, ...keys: Value[]): Value {
-  let value = of
+  if (of === null) return fail('index of untyped nil')
+  let value: Value = of
   for (const key of keys) {
     if (value === null) return fail('index of untyped nil')
     if (isMap(value)) {
@@ -157,13 +157,16 @@ const htmlEscapes: Readonly<Record<string, string>> = { '"': '&#34;', "'": '&#39
 const jsText = (text: string): string =>
   text.replaceAll(/[\\'"<>&=]|[^ -~]/gu, (letter) => {
     if (jsEscapes[letter] !== undefined) return jsEscapes[letter]
-    return isPrintable(letter) ? letter : `\\u${(letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`
+    // A byte that is not UTF-8 stays.
+    return isPrintable(letter) || /[\udc80-\udcff]/u.test(letter)
+      ? letter
+      : `\\u${(letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`
   })
 
 const queryText = (text: string): string =>
-  encodeURIComponent(written(text))
-    .replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
-    .replaceAll('%20', '+')
+  bytesOf(text)
+    .toString('latin1')
+    .replaceAll(/[^\w.~-]/g, (byte) => (byte === ' ' ? '+' : `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`))
 
 /** All functions, by name. */
 export const builtins: Functions = new Map(

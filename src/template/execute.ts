@@ -196,8 +196,11 @@ export class Execution {
     this.#line = first.line
     if (first.type === 'function') return this.#call(first.name, rest, place)
     if (rest.length > 0 || place.hasFinal) {
-      const isNone = first.type === 'field' && place.dot === undefined
-      if (isNone) return undefined
+      // A field of what is not there is no value, whatever it is given.
+      if ((first.type === 'field' || first.type === 'variable') && first.path.length > 0) {
+        const of = first.type === 'field' ? place.dot : this.#variable(first.name).value
+        if (fields(of, first.path.slice(0, -1)) === undefined) return undefined
+      }
       throw new TemplateError(
         first.type === 'field' || first.type === 'variable'
           ? `${first.path.at(-1) ?? first.type} has arguments but cannot be invoked as function`

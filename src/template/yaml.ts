@@ -52,6 +52,7 @@ class Writer {
     this.#budget.deep(place.depth)
     this.#budget.spend(5 + (typeof value === 'string' ? value.length : 0))
     if (value instanceof GoList && value.isNil) return this.#add(' null')
+    if (value instanceof GoStruct && value.text !== undefined) return this.#node(value.text, place)
     const map = value instanceof GoStruct ? value.fields : value
     if (isMap(map)) return this.#map(map, place)
     if (isList(value)) return this.#list(value, place)
