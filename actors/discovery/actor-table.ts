@@ -443,7 +443,10 @@ function remoteWatcher(parts: TableParts, row: Row<RemoteWatcher>, rows: Paramet
   return parts.features.EXTERNAL_MESHD ? { ...made, peers: [...made.peers, 'webhooks'] } : made
 }
 
-function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
+function writerActors(
+  { options, features, writers, listen, statusOnLoopback, identity, hasRegistry }: TableParts,
+  versionKey: string,
+): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
   const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
   const [permits, proxySlots] = [permitWords(writers), proxySlotWords(writers)]
@@ -458,7 +461,7 @@ function writerActors({ options, features, writers, listen, statusOnLoopback, id
       index,
       versionKey,
       tokenRules: identity.rules,
-      reviewsTokens: identity.reviewsTokens,
+      ...{ reviewsTokens: identity.reviewsTokens, followsClusters: hasRegistry },
       permits,
       proxySlots,
       knownAddresses,

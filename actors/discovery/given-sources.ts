@@ -16,8 +16,12 @@ export const remoteSources = 'source/remote-clusters'
 /** The name of the actor that follows another cluster. */
 export const remoteActor = (cluster: string): string => `${orchestratorSource}/${cluster}`
 
+/** The cluster that an actor follows; undefined: it follows no other cluster. */
+export const clusterOfActor = (name: string): string | undefined =>
+  name.startsWith(`${orchestratorSource}/`) ? name.slice(orchestratorSource.length + 1) : undefined
+
 /** Whether an actor follows another cluster. */
-export const isRemoteActor = (name: string): boolean => name.startsWith(`${orchestratorSource}/`)
+export const isRemoteActor = (name: string): boolean => clusterOfActor(name) !== undefined
 
 /** Where a pod has the credential of its service account. */
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'

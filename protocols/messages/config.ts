@@ -67,6 +67,8 @@ export interface XdsWriterConfig {
   readonly tokenRules: readonly object[]
   /** Whether there is a cluster whose API server reviews tokens. */
   readonly reviewsTokens: boolean
+  /** Whether remote secrets name the other clusters whose callers are served. */
+  readonly followsClusters: boolean
   /** The memory in which the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
   /** The memory in which all writers count their proxies. */

@@ -30,6 +30,8 @@ export interface BoundedQuestions {
   clusterAccess(isRefused: boolean): ClusterAccess
   /** Answered by the main thread: how the API server of another cluster is reached, by its id. */
   remoteAccess(cluster: string, isRefused: boolean): ClusterAccess
+  /** Answered by the main thread: whether a remote secret names a cluster, by its id. Rejects while that is not known. */
+  isNamed(cluster: string): boolean
   /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
   leadership(duty: Duty, known: number): number
   /** Answered by the main thread: whether the API server says that a service account may list the Secrets of its namespace. */
@@ -75,6 +77,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // The credential may come from a program that asks a server for it.
   clusterAccess: 30_000,
   remoteAccess: 5000,
+  isNamed: 5000,
   // Whoever asks is told of a change, and asks again.
   leadership: 60_000,
   // A call may wait for its turn, and for a credential.

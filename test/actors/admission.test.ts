@@ -28,6 +28,25 @@ describe('admission of streams', () => {
     expect(asked).to.deep.equal([])
   })
 
+  it('accepts a certificate for which another cluster vouches as long as a remote secret names the cluster, and asks once at a time', async () => {
+    const asked: { readonly cluster: string; readonly answer: (isNamed: boolean) => void; readonly fail: (error: Error) => void }[] = []
+    const isNamed = (cluster: string) => new Promise<boolean>((answer, fail) => asked.push({ cluster, answer, fail }))
+    const admission = new Admission(() => Promise.reject(new Error('no token')), undefined, isNamed)
+    const of = (id: string, isOwn = false): Caller => ({ ...certified, cluster: { id, isOwn } })
+    const streams = [1, 2].map(() => admission.admit(asker(undefined, {}, of('west'))))
+    expect(asked.map(({ cluster }) => cluster)).to.deep.equal(['west'])
+    asked.shift()?.answer(true)
+    expect((await Promise.all(streams)).map(outcome)).to.deep.equal(['certificate', 'certificate'])
+    const removed = admission.admit(asker(undefined, {}, of('west')))
+    asked.shift()?.answer(false)
+    expect(outcome(await removed)).to.equal('16 authentication failure')
+    const unknown = admission.admit(asker(undefined, {}, of('west')), 'ca')
+    asked.shift()?.fail(new Error('not listed yet'))
+    expect(outcome(await unknown)).to.equal('14 credentials cannot be checked at present')
+    expect(outcome(await admission.admit(asker(undefined, {}, of('own', true))))).to.equal('certificate')
+    expect(asked).to.deep.equal([])
+  })
+
   it('refuses plaintext, missing credentials and malformed headers', async () => {
     const { asked, admission } = examiner()
     expect(outcome(await admission.admit({ ...asker('Bearer abc', {}, certified), isSecure: false }))).to.equal('16 authentication failure')

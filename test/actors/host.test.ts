@@ -45,7 +45,7 @@ describe('the host of an XDS writer', () => {
       statusOnLoopback: true,
       versionKey: 'key',
       tokenRules: [],
-      reviewsTokens: false,
+      ...{ reviewsTokens: false, followsClusters: false },
       writers: 1,
       index: 0,
       connections,

@@ -386,7 +386,7 @@ const writerConfig = (port: number) => ({
   secure: undefined,
   versionKey: 'key',
   tokenRules: [],
-  reviewsTokens: false,
+  ...{ reviewsTokens: false, followsClusters: false },
   statusOnLoopback: true,
   writers: 1,
   index: 0,

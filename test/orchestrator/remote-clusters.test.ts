@@ -9,6 +9,7 @@ import { TestCluster } from '../harness/cluster.ts'
 import { HostileRelay } from '../harness/hostile-relay.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { SecuredDiscovery } from '../harness/secured-discovery.ts'
+import { keys } from '../harness/signing-requests.ts'
 import { SlowRelay } from '../harness/slow-relay.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -243,9 +244,23 @@ describe('another cluster of the mesh', () => {
     await until('their end', async () => (await rows()).length === 2)
   })
 
-  it('leaves with its secret alone, with all that it had', async () => {
+  it('leaves with its secret alone, with all that it had, and its proxies have no streams and no certificates any more', async () => {
     await has(local, 'only-far', ['10.2.0.2'])
+    const token = far.kubectl(['create', 'token', 'cart', '-n', 'shop', '--audience', 'mesh-ca']).trim()
+    const headers = { authorization: `Bearer ${token}`, clusterid: 'far' }
+    const certified = await discovery.certify(keys.p256, headers)
+    const renewed = await discovery.certify(keys.p256, {}, certified)
+    const streams = [discovery.open(headers), discovery.open({}, renewed)]
+    for (const stream of streams) await until('clusters', () => stream.responses.has(clusterType))
     near.kubectl(['delete', 'secret', '-n', 'mesh-system', 'remotes'])
+    for (const stream of streams) await until('its end', () => stream.closed !== undefined)
+    const gone = '16 the cluster that vouches for the caller is none of the mesh any more'
+    expect(streams.map(({ closed }) => `${closed?.code} ${closed?.details}`)).to.deep.equal([gone, gone])
+    const again = discovery.open({}, renewed)
+    await until('a refusal', () => again.closed !== undefined)
+    expect(again.closed?.details).to.equal('authentication failure')
+    const refusal = await discovery.certify(keys.p256, {}, renewed).catch((error: Error) => error.message)
+    expect(refusal).to.equal('16 authentication failure')
     await has(local, 'only-far', undefined)
     await has(local, 'web', ['10.1.0.1'])
     expect((await rows()).map(({ name }) => name)).to.deep.equal(['Orchestrator'])

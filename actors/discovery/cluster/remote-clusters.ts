@@ -69,7 +69,10 @@ interface Running {
 
 /** Follows the remote secrets. */
 export class RemoteClusters {
-  readonly answers: BoundedAnswers<'remoteAccess'> = { remoteAccess: (cluster) => this.#access(cluster) }
+  readonly answers: BoundedAnswers<'remoteAccess' | 'isNamed'> = {
+    remoteAccess: (cluster) => this.#access(cluster),
+    isNamed: (cluster) => this.#isNamed(cluster),
+  }
   readonly #parts: RemoteClustersParts
   readonly #secrets: RemoteSecrets
   /** The Secrets as each label tells of them: one with both is told twice. */
@@ -166,6 +169,12 @@ export class RemoteClusters {
   #access(cluster: string): Promise<ClusterAccess> {
     const running = this.#running.get(cluster)
     return running ? Promise.resolve(running.remote.access) : Promise.reject(new Error(`no remote secret names the cluster ${cluster}`))
+  }
+
+  /** What cannot be read may name the cluster. */
+  #isNamed(cluster: string): Promise<boolean> {
+    const isNamed = this.#running.has(cluster)
+    return isNamed || this.#isListed ? Promise.resolve(isNamed) : Promise.reject(new Error('which clusters there are is not known yet'))
   }
 
   #eventsOf(label: string): ResourceEvents<RemoteSecret> {

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { status } from '../../../src/model/status-codes.ts'
+import { described } from '../../../src/policy/signed-token.ts'
 import type { CallStatus } from '../../rpc/call.ts'
 import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 
@@ -62,27 +63,38 @@ class Verification {
 /** Verifies a token and returns its caller. `signal` is aborted when nobody waits for the answer any more. */
 export type Authenticate = (question: TokenQuestion, signal: AbortSignal) => Promise<TokenAnswer>
 
+/** Whether a remote secret names a cluster. Rejects while that is not known. */
+export type IsNamed = (cluster: string) => Promise<boolean>
+
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
   readonly #authenticate: Authenticate
   readonly #trusted: (asker: Asker) => void
+  readonly #isNamed: IsNamed | undefined
+  /** The clusters that are asked about. */
+  readonly #asked = new Map<string, Promise<boolean>>()
   readonly #work = new FairWork(bounds)
   /** Verifications under way: by connection, then by question. */
   readonly #open = new Map<object, Map<string, Verification>>()
 
-  /** `trusted` is called for each stream or call whose token was accepted. */
-  constructor(authenticate: Authenticate, trusted: (asker: Asker) => void = () => undefined) {
+  /**
+   * `trusted` is called for each stream or call whose token was accepted. `isNamed`: for certificates for which another cluster vouches; undefined
+   * where no clusters are followed.
+   */
+  constructor(authenticate: Authenticate, trusted: (asker: Asker) => void = () => undefined, isNamed?: IsNamed) {
     this.#authenticate = authenticate
     this.#trusted = trusted
+    this.#isNamed = isNamed
   }
 
   /**
-   * Returns the caller of a stream or call, or a refusal. The result is synchronous unless a token must be verified. Plain-text
+   * Returns the caller of a stream or call, or a refusal. The result is synchronous unless a token must be verified, or another cluster vouches for a
+   * certificate. Plain-text
    * connections are always refused. The promise never rejects. A token is not verified when `signal` is aborted: nobody waits.
    */
   admit(asker: Asker, service: TokenQuestion['service'] = 'xds', signal?: AbortSignal): Admitted | Promise<Admitted> {
     if (!asker.isSecure) return unauthenticated('the connection is in plain text')
-    if (asker.certificateCaller) return asker.certificateCaller
+    if (asker.certificateCaller) return this.#vouchedFor(asker.certificateCaller)
     const { authorization = '', clusterid } = asker.headers
     const [, token] = /^bearer +([^ ]+) *$/i.exec(authorization) ?? []
     if (token === undefined) return unauthenticated('neither a client certificate nor a token')
@@ -94,6 +106,19 @@ export class Admission {
       if (!isRefused(result)) this.#trusted(asker)
       return result
     })
+  }
+
+  /** A certificate of a pod of another cluster counts as long as the cluster is one of the mesh (docs/identity.md, I12). */
+  #vouchedFor(caller: Caller): Admitted | Promise<Admitted> {
+    const { cluster } = caller
+    if (!this.#isNamed || !cluster || cluster.isOwn) return caller
+    const { id } = cluster
+    const answer = this.#asked.get(id) ?? this.#isNamed(id).finally(() => this.#asked.delete(id))
+    this.#asked.set(id, answer)
+    return answer.then(
+      (isNamed) => (isNamed ? caller : unauthenticated(`no remote secret names the cluster ${described(id)}, which vouches for the certificate`)),
+      (error: Error) => unavailable(error.message),
+    )
   }
 
   #examine(connection: object, question: TokenQuestion & { readonly client: string }, signal: AbortSignal | undefined): Promise<Admitted> | Refusal {

@@ -14,6 +14,7 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { checkEvery } from '../../runtime/timers.ts'
+import { clusterOfActor } from '../given-sources.ts'
 import { type Admission, type Admitted, isRefused } from './admission.ts'
 import type { Connection } from './connection.ts'
 
@@ -86,6 +87,14 @@ export class Callers {
   linked(ledger: Peer<IdentityEvent>, open: Iterable<Connection>): void {
     this.#ledger = ledger
     for (const connection of open) this.connected(connection)
+  }
+
+  /** What follows another cluster was removed: ends the streams of the callers for whom that cluster vouches (docs/identity.md, I12). */
+  forgotten({ name }: Peer, open: Iterable<Connection>): void {
+    const cluster = clusterOfActor(name)
+    for (const { caller, stream } of cluster === undefined ? [] : open)
+      if (caller?.cluster?.isOwn === false && caller.cluster.id === cluster)
+        stream.end(status.unauthenticated, 'the cluster that vouches for the caller is none of the mesh any more')
   }
 
   /** Reports a proxy whose node is known. */

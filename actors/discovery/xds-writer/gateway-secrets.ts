@@ -69,7 +69,15 @@ export class GatewaySecrets {
 
   /** A source was removed for good: its secrets are those of other sources, or gone. Returns the connections that may have to be sent something. */
   forgotten({ name }: Peer): Iterable<Connection> {
-    return this.#ask(this.#asked.filter((source) => source !== name))
+    const touched = this.#ask(this.#asked.filter((source) => source !== name))
+    if (!isRemoteActor(name)) return touched
+    // No other source has Secrets for the gateways of a cluster.
+    const ofCluster = [...this.#readers.values()].filter(({ secrets }) => this.#sourcesOf(secrets.reader).includes(name))
+    for (const served of ofCluster) {
+      const known = [...served.secrets.names].flatMap((secret) => served.secrets.said(name, secret, undefined))
+      for (const { session } of served.connections) session.secretsKnown(known)
+    }
+    return new Set([...touched, ...ofCluster.flatMap(({ connections }) => [...connections])])
   }
 
   /** Sets the sources that are asked. Returns the connections whose secrets may differ. */

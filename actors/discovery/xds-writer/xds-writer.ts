@@ -190,6 +190,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const admission = new Admission(
       (question, signal) => tokens.check(question, signal),
       ({ peer, connection }) => this.#server.trust(peer, connection),
+      context.config.followsClusters ? (cluster) => context.askFor(patient, 'isNamed', cluster) : undefined,
     )
     this.#callers = new Callers({
       admission,
@@ -288,6 +289,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   forgotten(peer: Peer): void {
     this.#wakeDue(this.#secrets.forgotten(peer), monotonicMs())
+    this.#callers.forgotten(peer, this.#connections.values())
   }
 
   receive(command: Message, from: Peer): void {
@@ -408,9 +410,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       isClassKnown: false,
       turn: new Turn(),
       sending: undefined,
-      changedAt: 0,
-      pushedSince: 0,
-      heldTimer: undefined,
+      ...{ changedAt: 0, pushedSince: 0, heldTimer: undefined },
       rejections: [],
     }
     connection.transport = this.#transports.add(stream.connection, connection).number

@@ -74,6 +74,33 @@ describe('gateway secrets of a writer', () => {
     expect([...secrets.receive(said, west)]).to.deep.equal([other.one])
   })
 
+  it('are gone with the cluster of the reader, and there again with it', async () => {
+    const { secrets } = writer()
+    const west = new RecordingPeer<SecretCommand>('source/orchestrator/west')
+    secrets.linked(west)
+    const gateways = ['west', 'east'].map((id) => connection('spiffe://td/ns/edge/sa/gateway', 'router', id))
+    secrets.named(
+      names('td'),
+      gateways.map(({ one }) => one),
+    )
+    const [{ one, held }] = gateways as [(typeof gateways)[number]]
+    const reader = { namespace: 'edge', account: 'gateway', cluster: 'west' }
+    const said = () => {
+      const material = { pair: { chain: Buffer.from('chain'), key: Buffer.from('key') }, authorities: undefined }
+      return { type: 'SecretChanged', reader, name: 'site', material, at: 0 } as const
+    }
+    const has = () => held.secrets?.state.find('kubernetes://site') !== undefined
+    secrets.receive(said(), west)
+    expect(has()).to.equal(true)
+    secrets.unlinked(west)
+    expect(has(), 'while its actor starts again').to.equal(true)
+    expect([...secrets.forgotten(west)]).to.include(one)
+    expect(has()).to.equal(false)
+    secrets.linked(west)
+    secrets.receive(said(), west)
+    expect(has()).to.equal(true)
+  })
+
   it('follow changes of the trust domain and its aliases', () => {
     const { secrets } = writer()
     const { one, held } = connection('spiffe://old/ns/edge/sa/gateway')
