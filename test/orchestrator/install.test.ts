@@ -1,14 +1,12 @@
-/** The commands of docs/install.md, in their order, at a real API server: Helm installs, upgrades and removes the mesh, whose pods run. */
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { buildHelm } from '../chart/helm.js'
 import { type Chart, renderChart } from '../harness/charts.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { commandsOf, runCommands } from '../harness/page-commands.ts'
 import { until } from '../harness/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,35 +20,15 @@ const placed = {
   affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields: [] }] } } },
 }
 
-/** The commands of each section of a page, by its heading. */
-function commandsOf(page: string): Map<string, string[]> {
-  const sections = page.split(/^## /m).slice(1)
-  return new Map(
-    sections.map((section) => {
-      const blocks = [...section.matchAll(/^```console\n(.*?)^```/gms)].map(([, block = '']) => block)
-      return [section.split('\n')[0] ?? '', blocks.flatMap((block) => [...block.matchAll(/^\$ (.*)$/gm)].map(([, command = '']) => command))]
-    }),
-  )
-}
-
 describe('docs/install.md', () => {
   const sections = commandsOf(readFileSync(join(root, 'docs/install.md'), 'utf8'))
   let cluster: TestCluster
 
   /** Runs the commands of a section. Returns the output of each by its text. */
   const run = (heading: string): Map<string, string> => {
-    const home = join(cluster.dir, 'home')
-    mkdirSync(home, { recursive: true })
-    const env = { HOME: home, KUBECONFIG: cluster.adminConfig, PATH: `${dirname(buildHelm())}:${cluster.bin}:${process.env.PATH}` }
     const commands = sections.get(heading) ?? []
     expect(commands, heading).not.to.deep.equal([])
-    return new Map(
-      commands.map((command) => {
-        const { status, stdout, stderr } = spawnSync('bash', ['-o', 'pipefail', '-c', command], { cwd: root, env, encoding: 'utf8' })
-        if (status !== 0) throw new Error(`${command}: ${stdout}${stderr}`)
-        return [command, stdout]
-      }),
-    )
+    return runCommands(commands, cluster, cluster.adminConfig)
   }
   const names = (kind: string, ...where: readonly string[]) =>
     cluster

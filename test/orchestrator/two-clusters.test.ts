@@ -1,19 +1,20 @@
 /**
  * Two real clusters that are one mesh: discovery runs in the first, pods of both have stock Envoys and call a service that both have, over one flat
- * network and through the gateway of a network, by locality.
+ * network and through a gateway in each network, by locality. It runs the commands of docs/networks.md.
  */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { stringify } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { defaultValues } from '../../src/inject/default-template.ts'
 import { joinByCable, narrow } from '../harness/cable.ts'
-import { renderChart } from '../harness/charts.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { deployDiscovery, manifest, programImages, settled } from '../harness/cluster-mesh.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { commandsOf, runCommands } from '../harness/page-commands.ts'
 import { runCommand } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -36,14 +37,35 @@ const workload = (name: string, image: string) =>
     },
   ].map((document) => JSON.stringify(document))
 /** A caller is of the locality of its own service. */
-const service = (name: string) =>
-  `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${name}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
+const service = (name: string, app = name) =>
+  `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${app}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
 const strict =
   'apiVersion: security.mesh.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: mesh-system}\nspec: {mtls: {mode: STRICT}}'
-const byLocality = `apiVersion: networking.mesh.io/v1
-kind: DestinationRule
-metadata: {name: web, namespace: shop}
-spec: {host: web, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 5}}}`
+const sections = commandsOf(readFileSync(fileURLToPath(new URL('../../docs/networks.md', import.meta.url)), 'utf8'))
+
+/** Whether a gateway at an address begins TLS with a workload for a TLS server name, asked from the network of a cluster. */
+function passesOn({ network }: TestCluster, address: string, servername: string, protocol: string): boolean {
+  const options = { host: address, port: 15_443, servername, ALPNProtocols: [protocol], rejectUnauthorized: false }
+  // The workload asks for a certificate after its own: the TLS handshake of a client without one is done before it is refused.
+  const script = `require('tls').connect(${JSON.stringify(options)}, () => process.exit(0)).on('error', () => process.exit(3)).on('close', () => process.exit(3))`
+  const { status, stderr } = spawnSync('ip', ['netns', 'exec', network, process.execPath, '-e', script], { encoding: 'utf8', timeout: 10_000 })
+  if (status !== 0 && status !== 3) throw new Error(`the gateway at ${address} was not asked: ${stderr}`)
+  return status === 0
+}
+
+/** A configuration of kubectl with a context for each cluster, the first of which is the usual one. */
+function contexts(of: Readonly<Record<string, TestCluster>>) {
+  const configs = Object.entries(of).map(([name, { adminConfig }]) => {
+    const { clusters, users } = parse(readFileSync(adminConfig, 'utf8')) as Record<'clusters' | 'users', object[]>
+    return { cluster: { ...clusters[0], name }, user: { ...users[0], name }, context: { name, context: { cluster: name, user: name } } }
+  })
+  return {
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': Object.keys(of)[0] },
+    clusters: configs.map(({ cluster }) => cluster),
+    users: configs.map(({ user }) => user),
+    contexts: configs.map(({ context }) => context),
+  }
+}
 
 describe('two clusters of one mesh', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-two-'))
@@ -72,6 +94,13 @@ describe('two clusters of one mesh', () => {
     const text = cluster.kubectl([...exec, `for i in $(seq ${calls}); do curl -s -m 5 http://web.shop/; done`])
     return [...new Set([...text.matchAll(/"pod":"([^"]+)"/g)].map(([, pod = '']) => names.get(pod) ?? pod))].sort().join()
   }
+  /** Runs the commands of a section of docs/networks.md, where kubectl knows the clusters as `first`, its usual one, and `west`. */
+  const run = (heading: string) => {
+    const commands = sections.get(heading) ?? []
+    expect(commands, heading).not.to.deep.equal([])
+    writeFileSync(join(dir, 'contexts'), JSON.stringify(contexts({ first: near, west: far })))
+    return runCommands(commands, near, join(dir, 'contexts'))
+  }
   const podsOf = (cluster: TestCluster) =>
     cluster.kubectl(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'jsonpath={.items[*].metadata.name}']).split(' ').filter(Boolean)
   const answers = (cluster: TestCluster, by: string) => {
@@ -92,8 +121,8 @@ describe('two clusters of one mesh', () => {
     far.apply(namespace('shop'))
     const config = Buffer.from(readFileSync(far.roleConfig(far.nodeServer))).toString('base64')
     const metadata = { name: 'remotes', namespace: 'mesh-system', labels: { 'mesh/multiCluster': 'true' } }
-    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data: { far: config } }), strict)
-    deployDiscovery(near, { CLUSTER_ID: 'near', PILOT_DEBOUNCE_AFTER: '10ms' })
+    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data: { west: config } }), strict)
+    deployDiscovery(near, { CLUSTER_ID: 'first', PILOT_DEBOUNCE_AFTER: '10ms' })
     // The other cluster reaches discovery, and trusts it.
     const at = near.kubectl(['get', 'pods', '-n', 'mesh-system', '-l', 'app=meshd', '-o', 'jsonpath={.items[0].status.podIP}'])
     far.apply(
@@ -108,9 +137,14 @@ describe('two clusters of one mesh', () => {
     })
     const trust = (of: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh-ca-root-cert', namespace: of } })
     far.apply(...['shop', 'mesh-system'].map((of) => JSON.stringify({ ...trust(of), data: { 'root-cert.pem': roots } })))
-    const both = [...['web', 'client'].map(service), ...workload('web', 'echo'), ...workload('client', 'idle')]
-    await applyInjected(near, 'near', ...both)
-    await applyInjected(far, 'far', ...both)
+    const both = [
+      ...['web', 'client'].map((name) => service(name)),
+      ...['ledger', 'vault'].map((name) => service(name, 'web')),
+      ...workload('web', 'echo'),
+      ...workload('client', 'idle'),
+    ]
+    await applyInjected(near, 'first', ...both)
+    await applyInjected(far, 'west', ...both)
     for (const cluster of [near, far]) for (const name of ['web', 'client']) settled(cluster, 'shop', name)
   })
   after(async () => {
@@ -124,7 +158,7 @@ describe('two clusters of one mesh', () => {
   })
 
   it('prefers the pods of the own region, and fails over to the other cluster when they go', async () => {
-    near.apply(byLocality)
+    run('Failover')
     await answers(near, 'near')
     await answers(far, 'far')
     near.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', '0'])
@@ -133,36 +167,45 @@ describe('two clusters of one mesh', () => {
     await answers(near, 'near')
   })
 
-  it('reaches pods of another network through the gateway of that network alone', async () => {
-    const values = {
-      ...{ env: { MESH_META_CLUSTER_ID: 'far' }, podDisruptionBudget: { enabled: false } },
-      service: { type: 'ClusterIP', ports: [{ name: 'tls', port: 15443, targetPort: 15443 }] },
+  it('reaches pods of the other network through its gateway alone, in both directions, and fails over', async () => {
+    run('A gateway in each network')
+    for (const cluster of [near, far]) settled(cluster, 'mesh-system', 'mesh-eastwest')
+    const podAt = (cluster: TestCluster, label: string) =>
+      cluster.kubectl(['get', 'pods', '-n', 'mesh-system', '-l', label, '-o', 'jsonpath={.items[0].status.podIP}'])
+    const gateways = [near, far].map((cluster) => podAt(cluster, 'mesh=eastwest'))
+    // What a load balancer of the machines would do.
+    for (const [index, cluster] of [near, far].entries()) {
+      const status = JSON.stringify({ status: { loadBalancer: { ingress: [{ ip: gateways[index] }] } } })
+      cluster.kubectl(['patch', 'service', '-n', 'mesh-system', 'mesh-eastwest', '--subresource=status', '--type=merge', '-p', status])
     }
-    far.apply(renderChart('gateway', { release: 'mesh-eastwest', values }))
-    settled(far, 'mesh-system', 'mesh-eastwest')
-    const gateway = 'mesh-eastwest.mesh-system.svc.cluster.local'
-    const networks = { networks: { far: { gateways: [{ registryServiceName: gateway, port: 15443 }] } } }
-    near.apply(
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { name: 'mesh', namespace: 'mesh-system' },
-        data: { meshNetworks: stringify(networks) },
-      }),
-      `apiVersion: networking.mesh.io/v1
-kind: Gateway
-metadata: {name: eastwest, namespace: mesh-system}
-spec: {selector: {mesh: eastwest}, servers: [{port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.local"], tls: {mode: AUTO_PASSTHROUGH}}]}`,
-    )
-    for (const [cluster, network] of [
-      [near, 'near'],
-      [far, 'far'],
-    ] as const)
-      cluster.kubectl(['label', 'namespace', 'mesh-system', `topology.mesh.io/network=${network}`])
+    narrow(near, far, gateways[1] as string)
+    narrow(far, near, gateways[0] as string, podAt(near, 'app=meshd'))
+    for (const [cluster, own, other] of [
+      [near, 'near', 'far'],
+      [far, 'far', 'near'],
+    ] as const) {
+      const scale = (replicas: number) => cluster.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
+      scale(0)
+      await answers(cluster, other)
+      expect(call(cluster).identity).to.match(/URI=spiffe:\/\/cluster.local\/ns\/shop\/sa\/client/)
+      scale(1)
+      await answers(cluster, own)
+    }
+    near.kubectl(['delete', 'destinationrule', '-n', 'shop', 'web'])
+    for (const cluster of [near, far]) await answers(cluster, 'far,near')
+  })
+
+  it('exposes at the gateway what its namespace sees, and neither other ports nor what is local to clusters', async () => {
     const at = far.kubectl(['get', 'pods', '-n', 'mesh-system', '-l', 'mesh=eastwest', '-o', 'jsonpath={.items[0].status.podIP}'])
-    narrow(near, far, at)
-    near.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', '0'])
-    await answers(near, 'far')
-    expect(call(near).identity).to.match(/URI=spiffe:\/\/cluster.local\/ns\/shop\/sa\/client/)
+    const passes = (name: string, port = 80, protocol = 'istio') =>
+      passesOn(near, at, `outbound_.${port}_._.${name}.shop.svc.cluster.local`, protocol)
+    for (const name of ['web', 'ledger', 'vault']) expect(passes(name), name).to.equal(true)
+    expect([passes('web', 81), passes('web', 8080), passes('nothing'), passes('web', 80, 'http/1.1')]).to.deep.equal([false, false, false, false])
+    run('A service that stays in its cluster')
+    await until('that ledger is hidden', () => !passes('ledger'))
+    const mesh = stringify({ serviceSettings: [{ settings: { clusterLocal: true }, hosts: ['vault.shop.svc.cluster.local'] }] })
+    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh', namespace: 'mesh-system' }, data: { mesh } }))
+    await until('that vault is hidden', () => !passes('vault'))
+    expect(passes('web')).to.equal(true)
   })
 })
