@@ -260,7 +260,7 @@ describe('another cluster of the mesh', () => {
     await until('a refusal', () => again.closed !== undefined)
     expect(again.closed?.details).to.equal('authentication failure')
     const refusal = await discovery.certify(keys.p256, {}, renewed).catch((error: Error) => error.message)
-    expect(refusal).to.equal('16 authentication failure')
+    expect(refusal).to.equal('16 request authenticate failure')
     await has(local, 'only-far', undefined)
     await has(local, 'web', ['10.1.0.1'])
     expect((await rows()).map(({ name }) => name)).to.deep.equal(['Orchestrator'])
