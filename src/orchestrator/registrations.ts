@@ -137,8 +137,8 @@ export class Registrations {
   #isPresent = false
   /** When the Leases were last listed; at first, the start. */
   #listedAt: number
-  /** Since when the API server answers without a break, as far as this replica knows. */
-  #answersSince = Number.NEGATIVE_INFINITY
+  /** Since when the API server answers without a break, as far as this replica knows: at first since its start, of before it knows nothing. */
+  #answersSince: number
   readonly #sizes = new AccountSizes()
 
   constructor(settings: RegistrationSettings, now: number) {
@@ -146,6 +146,7 @@ export class Registrations {
     this.replicas = new LiveReplicas(settings.replica)
     this.#budget = new RequestBudget(rate.perSecond, rate.burst, now)
     this.#listedAt = now
+    this.#answersSince = now
   }
 
   /** The number of workloads that are connected here, of entries that this replica keeps, and of those that wait for a call. */
@@ -251,6 +252,11 @@ export class Registrations {
     if (askedAt - this.#listedAt > times.listMs) this.#answersSince = now
     this.#listedAt = now
     if (this.replicas.listed(leases, keepers, askedAt, now)) for (const id of this.#entries.keys()) this.#look(id)
+  }
+
+  /** The Leases could not be renewed or listed. */
+  unlisted(now: number): void {
+    this.#answersSince = now
   }
 
   /** Returns the call that is next, and counts it as under way; undefined: none is due. `at`: the wall-clock time, for people. */

@@ -18,11 +18,16 @@ export function joinByCable(one: TestCluster, other: TestCluster): void {
     for (const net of [`10.${100 + to.index}.0.0/16`, `172.30.${to.index}.0/24`]) ip('-n', own.network, 'route', 'add', net, 'via', via)
 }
 
-/** Leaves of the way from one cluster to the pods of another only those to some addresses. */
-export function narrow(from: TestCluster, to: TestCluster, ...addresses: readonly string[]): void {
+/**
+ * Leaves of the ways from one cluster to the pods of another only those to some addresses, which answers of the cluster need too. Returns what
+ * gives the others back.
+ */
+export function narrow(from: TestCluster, to: TestCluster, ...addresses: readonly string[]): () => void {
   const [, via = ''] = /via (\S+)/.exec(ip('-n', from.network, 'route', 'show', `10.${100 + to.index}.0.0/16`)) ?? []
   for (const address of addresses) ip('-n', from.network, 'route', 'add', `${address}/32`, 'via', via)
-  ip('-n', from.network, 'route', 'del', `10.${100 + to.index}.0.0/16`)
+  const all = `10.${100 + to.index}.0.0/16`
+  ip('-n', from.network, 'route', 'del', all)
+  return () => void ip('-n', from.network, 'route', 'add', all, 'via', via)
 }
 
 function ip(...args: readonly string[]): string {

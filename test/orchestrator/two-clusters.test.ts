@@ -178,18 +178,20 @@ describe('two clusters of one mesh', () => {
       const status = JSON.stringify({ status: { loadBalancer: { ingress: [{ ip: gateways[index] }] } } })
       cluster.kubectl(['patch', 'service', '-n', 'mesh-system', 'mesh-eastwest', '--subresource=status', '--type=merge', '-p', status])
     }
-    narrow(near, far, gateways[1] as string)
-    narrow(far, near, gateways[0] as string, podAt(near, 'app=meshd'))
-    for (const [cluster, own, other] of [
-      [near, 'near', 'far'],
-      [far, 'far', 'near'],
-    ] as const) {
-      const scale = (replicas: number) => cluster.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
+    const [ofNear = '', ofFar = ''] = gateways
+    const directions = [
+      { from: near, own: 'near', other: 'far', narrowed: () => narrow(near, far, ofFar) },
+      { from: far, own: 'far', other: 'near', narrowed: () => narrow(far, near, ofNear, podAt(near, 'app=meshd')) },
+    ]
+    for (const { from, own, other, narrowed } of directions) {
+      const scale = (replicas: number) => from.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
+      const widen = narrowed()
       scale(0)
-      await answers(cluster, other)
-      expect(call(cluster).identity).to.match(/URI=spiffe:\/\/cluster.local\/ns\/shop\/sa\/client/)
+      await answers(from, other)
+      expect(call(from).identity).to.match(/URI=spiffe:\/\/cluster.local\/ns\/shop\/sa\/client/)
       scale(1)
-      await answers(cluster, own)
+      await answers(from, own)
+      widen()
     }
     near.kubectl(['delete', 'destinationrule', '-n', 'shop', 'web'])
     for (const cluster of [near, far]) await answers(cluster, 'far,near')

@@ -237,6 +237,7 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
       this.#soon()
     } catch (error) {
       const reason = (error as Error).message
+      this.#registrations.unlisted(monotonicMs())
       if (reason !== this.#unknown && !this.#isEnded)
         this.#log.error(
           `which replicas live is not known: ${reason}; nothing is registered before it is known once, and others may take this replica for dead`,

@@ -131,10 +131,10 @@ class SimulatedReplica {
 
   #present(now: number, isAnswered: boolean): void {
     this.#presentAt = now + presenceTimes.everyMs
-    if (!isAnswered) return
+    if (!isAnswered) return this.registrations.unlisted(now)
     if (this.lostPresence > 0) {
       this.lostPresence--
-      return
+      return this.registrations.unlisted(now)
     }
     const { keepers } = this.registrations
     for (const { name } of this.registrations.replicas.removable(keepers, now)) this.#leases.delete(name)
@@ -274,6 +274,47 @@ describe('the registration of workloads by three replicas', () => {
           expect(simulation.server.log.filter((call) => call.startsWith('delete'))).to.deep.equal([])
         }
       })
+
+  it('deletes no entry of a workload that has connected elsewhere during an outage, by a replica that starts after it', () => {
+    for (let shift = 0; shift < 20_000; shift += 1750) {
+      const simulation = new Simulation()
+      const [one, two] = simulation.replicas as [SimulatedReplica, SimulatedReplica]
+      one.connect(0, 0)
+      simulation.pass(6000)
+      one.disconnect(0, simulation.now)
+      simulation.pass(2000)
+      simulation.kill(2)
+      simulation.unanswered(600_000 + shift)
+      simulation.kill(0)
+      simulation.pass(1000)
+      two.connect(0, simulation.now)
+      simulation.pass(599_000 + shift)
+      simulation.start(2)
+      simulation.pass(90_000)
+      expect(simulation.server.entry('vms-10.0.0.1')).to.include({ controller: two.name, disconnectedAt: '' })
+      expect(simulation.server.log.filter((call) => call.startsWith('delete'))).to.deep.equal([])
+    }
+  })
+
+  it('has the entry of a workload that has connected elsewhere again soon after an outage that is shorter than the time between two lists', () => {
+    for (let outageMs = 500; outageMs < presenceTimes.everyMs; outageMs += 500)
+      for (let before = 0; before < graceMs; before += 500) {
+        const simulation = new Simulation()
+        const [one, two] = simulation.replicas as [SimulatedReplica, SimulatedReplica]
+        one.connect(0, 0)
+        simulation.pass(40_000)
+        one.disconnect(0, simulation.now)
+        simulation.pass(1500 + before)
+        simulation.unanswered(outageMs)
+        simulation.pass(250)
+        two.connect(0, simulation.now)
+        simulation.pass(outageMs + 6000)
+        const what = `outage of ${outageMs} ms, ${before} ms after the mark`
+        expect(simulation.server.entry('vms-10.0.0.1'), what).to.include({ controller: two.name, disconnectedAt: '' })
+        simulation.pass(90_000)
+        expect(simulation.server.entry('vms-10.0.0.1'), what).to.include({ controller: two.name, disconnectedAt: '' })
+      }
+  })
 
   it('leaves no entry for ever and deletes none whose workload is connected, whatever happens', () => {
     const [replica, machine] = [fc.nat(2), fc.nat(machines - 1)]
