@@ -187,11 +187,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       log: context.log,
       metrics: context.metrics,
     })
-    const admission = new Admission(
-      (question, signal) => tokens.check(question, signal),
-      ({ peer, connection }) => this.#server.trust(peer, connection),
-      context.config.followsClusters ? (cluster) => context.askFor(patient, 'isNamed', cluster) : undefined,
-    )
+    const admission = this.#admissionBy(tokens)
     this.#callers = new Callers({
       admission,
       authenticates: this.#features.XDS_AUTH,
@@ -211,6 +207,15 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#server = this.#serverOf(admission, access)
     // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
+  }
+
+  #admissionBy(tokens: TokenChecks): Admission {
+    const { askFor, config } = this.#context
+    return new Admission(
+      (question, signal) => tokens.check(question, signal),
+      ({ peer, connection }) => this.#server.trust(peer, connection),
+      config.followsClusters ? (cluster) => askFor(patient, 'isNamed', cluster) : undefined,
+    )
   }
 
   /** Who may see what of the service. */
