@@ -1,6 +1,6 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
 import type { WebhookPort } from '../../protocols/messages/admission.ts'
-import type { InForceEvent } from '../../protocols/messages/analysis.ts'
+import type { InForceEvent, SeenEvent } from '../../protocols/messages/analysis.ts'
 import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
@@ -107,6 +107,7 @@ interface Messages {
   ProxiesReached: ProxiesReached
   ObjectAnalysed: ObjectAnalysed
   InForceEvent: InForceEvent
+  SeenEvent: SeenEvent
   WorkloadEvent: WorkloadEvent
   RegistrationObjectEvent: RegistrationObjectEvent
   RegistrationRefused: RegistrationRefused
@@ -152,7 +153,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',
     consumes: { SecretCommand: true },
-    emits: { SourceEvent: true, SecretEvent: true },
+    emits: { SourceEvent: true, SecretEvent: true, SeenEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
     actors: [
       {
@@ -263,7 +264,7 @@ const distributionRow = (): Row<Distribution> => ({
 function analyzerRow({ options: { domain }, mode }: TableParts, features: Features): Row<Analyzer> {
   const config = { features, domain }
   const actors = features.PILOT_ENABLE_ANALYSIS ? [{ name: 'analyzer', config }] : []
-  return { module: 'analyzer/analyzer', consumes: { InForceEvent: true }, emits: { ObjectAnalysed: true }, runs: mode, actors }
+  return { module: 'analyzer/analyzer', consumes: { InForceEvent: true, SeenEvent: true }, emits: { ObjectAnalysed: true }, runs: mode, actors }
 }
 
 /** The rows of those that know whom to trust. */
@@ -381,7 +382,7 @@ function configuredRows(mode: SpawnMode): {
     directories: {
       module: 'sources/files/directory-source',
       consumes: { SecretCommand: true },
-      emits: { SourceEvent: true, SecretEvent: true },
+      emits: { SourceEvent: true, SecretEvent: true, SeenEvent: true },
       runs: mode,
       actors: [],
     },
@@ -389,7 +390,7 @@ function configuredRows(mode: SpawnMode): {
     clusterConfig: {
       module: 'sources/orchestrator/config-watcher',
       consumes: {},
-      emits: { SourceEvent: true, MeshObjectEvent: true, RegistrationObjectEvent: true },
+      emits: { SourceEvent: true, MeshObjectEvent: true, RegistrationObjectEvent: true, SeenEvent: true },
       runs: mode,
       actors: [],
     },
@@ -422,7 +423,10 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: { SecretCommand: true, MeshNamesEvent: true },
-    emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
+    emits: {
+      ...{ SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
+      SeenEvent: true,
+    },
     runs: mode,
     actors: hasRegistry ? [{ name: orchestratorSource, config: watcherConfig(parts) }] : [],
   }
@@ -432,7 +436,10 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
 const remoteRow = (mode: SpawnMode): Row<RemoteWatcher> => ({
   module: 'sources/orchestrator/remote-watcher',
   consumes: { SecretCommand: true },
-  emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
+  emits: {
+    ...{ SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
+    SeenEvent: true,
+  },
   runs: mode,
   actors: [],
 })

@@ -1,5 +1,7 @@
 /** Analyzes one object or resource: what is valid by itself and wrong, or without effect, beside what else there is (docs/analysis.md). */
+
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { Resource, Workload } from '../../protocols/messages/analysis.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
@@ -27,7 +29,7 @@ import { analyzeSettings } from './settings.ts'
 import { analyzeSidecar } from './sidecars.ts'
 import { analyzeVirtualService } from './virtual-services.ts'
 import { analyzeWorkload } from './workloads.ts'
-import type { Resource, Workload, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** Tells what is wrong with the object or resource that has a key. */
 export function analyzeSubject(key: string, facts: MeshFacts, tell: Tell): void {

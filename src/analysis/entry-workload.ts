@@ -1,7 +1,8 @@
 /** Entries as workloads that selectors may match. */
+
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { Workload } from '../../protocols/messages/analysis.ts'
 import { mapping } from '../config/shape.ts'
-import type { Workload } from './world.ts'
 
 /** Returns the workload that an entry is, or that the entries of a group are; undefined for other objects. */
 export function entryWorkload({ kind, namespace, name, labels, annotations, place, spec }: ConfigObject): Workload | undefined {

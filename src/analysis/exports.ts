@@ -1,8 +1,10 @@
 /** Finds namespaces that objects are exported to and that do not exist. */
+
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { Resource } from '../../protocols/messages/analysis.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
-import type { Resource, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** Tells the namespaces of `exportTo` that do not exist. */
 export function analyzeExports({ spec }: ConfigObject, world: World, tell: Tell): void {

@@ -1,5 +1,7 @@
 /** Finds servers of Gateways that cannot have their port, since others of the same workloads have it. */
+
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { Workload } from '../../protocols/messages/analysis.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import { type PortUser, portConflict, splitServerHost } from '../model/gateway-ports.ts'
 import { labelsMatch } from '../model/match.ts'
@@ -7,7 +9,7 @@ import { isPlainHttp } from '../model/protocol.ts'
 import { allGateways } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { serves } from './references.ts'
-import type { Workload, World } from './world.ts'
+import type { World } from './world.ts'
 
 type Gateway = ConfigObject<GatewaySpec>
 

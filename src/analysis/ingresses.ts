@@ -1,7 +1,8 @@
 /** Finds Ingresses whose backends are not there. */
+import type { IngressBackend, Resource } from '../../protocols/messages/analysis.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
-import type { IngressBackend, Resource, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** Tells the Services and ports of an Ingress that do not exist. */
 export function analyzeIngress({ namespace }: Resource, backends: readonly IngressBackend[], world: World, tell: Tell): void {

@@ -1,12 +1,14 @@
 /** Holds what is known of a mesh for analyzers, records what they ask, and tells which answers have changed. */
+
 import type { ConfigObject, Service } from '../../protocols/data.ts'
+import type { Resource, SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
 import { configKey, type KindName, kindId, kinds } from '../config/kinds.ts'
 import { LabelIndex } from '../model/label-index.ts'
 import { addTo } from '../model/lists.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { Claimants, type Meeting } from './claimants.ts'
 import { claimsOf } from './claims.ts'
-import type { MeshView, Resource, Workload, World } from './world.ts'
+import type { MeshView, World } from './world.ts'
 
 type Labels = Readonly<Record<string, string>>
 
@@ -47,7 +49,10 @@ export class MeshFacts implements World {
   readonly #wildcards = new Set<string>()
   readonly #servicesIn = new Map<string, Map<string, Service>>()
   readonly #namespaces = new Map<string, Labels>()
-  readonly #secrets = new Map<string, Set<string>>()
+  /** The Secrets by namespace, by the cluster that they were told of and by name. */
+  readonly #secrets = new Map<string, Map<string, Map<string, SecretFacts>>>()
+  /** Whether Secrets are known of those namespaces only of which they were told ({@link setSecrets}). */
+  #hasSomeSecrets = false
   readonly #workloads = new Map<string, Workload>()
   readonly #labels = new LabelIndex()
   readonly #workloadsIn = new Map<string, Set<string>>()
@@ -216,9 +221,21 @@ export class MeshFacts implements World {
     if (this.#namespaces.size > 0 !== wasKnown) this.#touch('known namespaces')
   }
 
-  addSecret(namespace: string, name: string): void {
-    addTo(this.#secrets, namespace, name)
+  /** Adds a Secret of files, or of a cluster of which all are added. */
+  addSecret(namespace: string, secret: SecretFacts): void {
+    const known = this.#secrets.get(namespace) ?? new Map<string, Map<string, SecretFacts>>([['', new Map()]])
+    this.#secrets.set(namespace, known)
+    known.get('')?.set(secret.name, secret)
     this.#touch(`secrets ${namespace}`, 'known secrets')
+  }
+
+  /** Sets all Secrets of a namespace in a cluster; undefined: they are not known there. Then none is said to be missing in other namespaces. */
+  setSecrets(cluster: string, namespace: string, secrets: readonly SecretFacts[] | undefined): void {
+    this.#hasSomeSecrets = true
+    const known = this.#secrets.get(namespace) ?? new Map<string, Map<string, SecretFacts>>()
+    if (secrets) this.#secrets.set(namespace, known.set(cluster, new Map(secrets.map((secret) => [secret.name, secret]))))
+    else if (known.delete(cluster) && known.size === 0) this.#secrets.delete(namespace)
+    this.#touch(`secrets ${namespace}`)
   }
 
   /** Sets or removes a workload. */
@@ -227,12 +244,12 @@ export class MeshFacts implements World {
     if (now) {
       this.#workloads.set(key, now)
       this.#labels.set(key, { ...now.labels, [namespaceLabel]: now.namespace })
-      if (now.pod) addTo(this.#workloadsIn, now.namespace, key)
     } else {
       this.#workloads.delete(key)
       this.#labels.delete(key)
-      this.#workloadsIn.get(before?.namespace ?? '')?.delete(key)
     }
+    if (now?.pod) addTo(this.#workloadsIn, now.namespace, key)
+    else this.#workloadsIn.get(before?.namespace ?? '')?.delete(key)
     if (now?.pod || before?.pod) this.#touch(`subject ${key}`, `workloads in ${(now ?? before)?.namespace}`)
     for (const workload of [before, now])
       if (workload)
@@ -269,9 +286,11 @@ export class MeshFacts implements World {
     return (this.#known.namespaces || this.#namespaces.size > 0) && this.isRead('Namespace')
   }
 
-  get knowsSecrets(): boolean {
+  knowsSecrets(namespace: string): boolean {
     this.#read('known secrets')
-    return this.#known.secrets || this.#secrets.size > 0
+    this.#read(`secrets ${namespace}`)
+    const isKnown = this.#hasSomeSecrets ? this.#secrets.has(namespace) : this.#known.secrets || this.#secrets.size > 0
+    return isKnown && this.isRead('Secret', namespace)
   }
 
   object(kind: KindName, path: string): ConfigObject | undefined {
@@ -335,15 +354,14 @@ export class MeshFacts implements World {
     return this.#listed([...new Set([...always, ...this.#namespaces.keys()])])
   }
 
-  hasSecret(path: string): boolean {
-    const [namespace = '', name = ''] = path.split('/')
+  secrets(namespace: string, name: string): readonly SecretFacts[] {
     this.#read(`secrets ${namespace}`)
-    return this.#secrets.get(namespace)?.has(name) ?? false
+    return [...(this.#secrets.get(namespace)?.values() ?? [])].flatMap((secrets) => secrets.get(name) ?? [])
   }
 
-  secretsIn(namespace: string): readonly string[] {
+  secretNames(namespace: string): readonly string[] {
     this.#read(`secrets ${namespace}`)
-    return this.#listed([...(this.#secrets.get(namespace) ?? [])])
+    return this.#listed([...(this.#secrets.get(namespace)?.values() ?? [])].flatMap((secrets) => [...secrets.keys()]))
   }
 
   workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined {

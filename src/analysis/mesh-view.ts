@@ -1,11 +1,12 @@
 /** What analyzers look at in the settings of the mesh. */
+import type { Resource } from '../../protocols/messages/analysis.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, readMeshConfig, readMeshNetworks } from '../config/mesh-config.ts'
 import { mapping } from '../config/shape.ts'
 import { readDocuments } from '../config/yaml-documents.ts'
 import { proxyImageOf } from '../inject/proxy-image.ts'
 import { injectorNames } from '../orchestrator/injector-object.ts'
 import { settingsNames } from '../orchestrator/settings-object.ts'
-import type { MeshView, Resource } from './world.ts'
+import type { MeshView } from './world.ts'
 
 /** What the view takes from the variables of the process. */
 export interface ViewFeatures {
@@ -53,7 +54,12 @@ export class GivenMesh {
       if (networks && 'value' in networks) this.networks = networks.value
     }
     if (!injectorNames(revision).includes(name) || typeof data.values !== 'string') return
-    const [values] = readDocuments(data.values)
-    if (values && 'value' in values) this.proxyImage = proxyImageOf(values.value)
+    this.proxyImage = proxyImageIn(data.values) ?? this.proxyImage
   }
+}
+
+/** The image of sidecars that the values of injection give; undefined: they cannot be read. */
+export function proxyImageIn(text: string): string | undefined {
+  const [values] = readDocuments(text)
+  return values && 'value' in values ? proxyImageOf(values.value) : undefined
 }

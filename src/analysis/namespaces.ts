@@ -1,7 +1,8 @@
 /** Finds namespaces whose pods get no sidecar, or of whose labels for injection only one counts. */
+import type { Resource } from '../../protocols/messages/analysis.ts'
 import type { Tell } from './finding.ts'
 import { isInjected, isInjectedNamespace, ownNamespaces } from './references.ts'
-import type { Resource, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** Tells what is wrong with the labels of a namespace. */
 export function analyzeInjection({ name, labels }: Resource, world: World, tell: Tell): void {

@@ -1,9 +1,12 @@
 /** The mesh that files describe, for commands that need no server: mesh configuration beside objects of a cluster. */
+
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { Resource } from '../../protocols/messages/analysis.ts'
 import { configKey, kinds } from '../config/kinds.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
+import { keysOfSecret } from '../config/secret-document.ts'
 import { mapping } from '../config/shape.ts'
 import { Faults } from '../model/faults.ts'
 import { remoteSecretLabels } from '../names/secret-names.ts'
@@ -16,7 +19,7 @@ import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, workloadOf } from './resources.ts'
-import type { Resource, World } from './world.ts'
+import type { World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -89,7 +92,7 @@ export class OfflineMesh {
     const { names, optOuts } = this.#settings
     if (!kinds.has(String(value.kind))) {
       const resource = resourceOf(value, '')
-      if (resource && !this.#ofFiles.has(resourceKey(resource))) this.#addForeign(value, resource)
+      if (resource && !this.#ofFiles.has(resourceKey(resource))) this.#addForeign(value, resource, resource.kind !== 'Secret')
       return
     }
     const { namespace, name } = mapping(value.metadata)
@@ -159,8 +162,8 @@ export class OfflineMesh {
     return true
   }
 
-  /** Adds an object that is not configuration of the mesh. */
-  #addForeign(value: Mapping, resource: Resource): void {
+  /** Adds an object that is not configuration of the mesh. `isWhole`: not only its metadata was read. */
+  #addForeign(value: Mapping, resource: Resource, isWhole = true): void {
     const { kind, namespace, name } = resource
     const key = resourceKey(resource)
     const workload = workloadOf(value, resource)
@@ -175,7 +178,7 @@ export class OfflineMesh {
           if (ofClusters.length === 0) this.#hasOtherClusters = true
           this.#clusters.push(...ofClusters)
         }
-        return this.#facts.addSecret(namespace, name)
+        return this.#facts.addSecret(namespace, { name, keys: isWhole ? keysOfSecret(value) : undefined })
       case 'ConfigMap':
         return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE, this.#revision)
       case 'Ingress':

@@ -1,9 +1,11 @@
 /** Answers that several analyzers need, from what a world is asked. */
+
 import type { ConfigObject, Service } from '../../protocols/data.ts'
+import type { PodDetails } from '../../protocols/messages/analysis.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import { completeHost, hostCovers, isExported, labelsMatch } from '../model/match.ts'
 import { rulesOf, wildcardRules } from './claims.ts'
-import type { PodDetails, World } from './world.ts'
+import type { World } from './world.ts'
 
 type Labels = Readonly<Record<string, string>>
 

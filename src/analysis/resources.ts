@@ -1,6 +1,6 @@
 /** Cuts objects of a cluster that are not configuration of the mesh to what analyzers look at. */
+import type { Container, IngressBackend, PodDetails, Resource, Workload } from '../../protocols/messages/analysis.ts'
 import { isMapping, mapping } from '../config/shape.ts'
-import type { Container, IngressBackend, PodDetails, Resource, Workload } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 

@@ -1,10 +1,12 @@
 /** Finds pods and workloads that are not in the mesh as their namespace says, or whose Services do not fit. */
+
 import type { Service } from '../../protocols/data.ts'
+import type { Container, Workload } from '../../protocols/messages/analysis.ts'
 import { injectedContainers } from '../names/mesh-names.ts'
 import { analyzeAnnotations } from './annotations.ts'
 import type { Tell } from './finding.ts'
 import { isInjected, serves } from './references.ts'
-import type { Container, Workload, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** Tells what is wrong with a pod, or with a template of pods. */
 export function analyzeWorkload(workload: Workload, world: World, tell: Tell): void {

@@ -1,54 +1,11 @@
 /** What analyzers may ask of the mesh. Each answer is recorded, so that one that changes says which objects to look at again. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
+import type { SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
 import type { KindName } from '../config/kinds.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { Meeting } from './claimants.ts'
 
 type Labels = Readonly<Record<string, string>>
-
-/** A container of a pod, as far as analyzers look at it. */
-export interface Container {
-  readonly name: string
-  readonly image: string
-  readonly ports: readonly { readonly name: string; readonly number: number }[]
-}
-
-/** An object of a cluster with labels and annotations that is not configuration of the mesh: a Service, Namespace, or workload. */
-export interface Resource {
-  readonly kind: string
-  readonly namespace: string
-  readonly name: string
-  readonly labels: Labels
-  readonly annotations: Labels
-  /** File and document, or empty. */
-  readonly place: string
-  /** What an Ingress leads to. */
-  readonly backends?: readonly IngressBackend[]
-}
-
-/** A Service that an Ingress leads to, and where in the Ingress. */
-export interface IngressBackend {
-  readonly service: string
-  /** Its number or name; undefined: it says none. */
-  readonly port: number | string | undefined
-  /** The path of the backend. */
-  readonly path: string
-}
-
-/** A workload that selectors may match: a pod, a template of pods, or an entry, with the labels of the pods. */
-export interface Workload extends Resource {
-  /** What is known of its pods beside the labels; undefined: nothing. */
-  readonly pod?: PodDetails
-}
-
-/** What analyzers look at in a pod or template. */
-export interface PodDetails {
-  readonly annotations: Labels
-  readonly containers: readonly Container[]
-  readonly hostNetwork: boolean
-  /** Whether its programs have ended. */
-  readonly hasEnded: boolean
-}
 
 /** What analyzers look at in the settings of the mesh. */
 export interface MeshView {
@@ -93,8 +50,10 @@ export interface World {
   /** The labels of a namespace; undefined: it does not exist. Only where {@link knowsNamespaces}. */
   namespaceLabels(name: string): Labels | undefined
   namespaces(): readonly string[]
-  hasSecret(path: string): boolean
-  secretsIn(namespace: string): readonly string[]
+  /** The Secrets with a name in a namespace, of all clusters; none: there is none. */
+  secrets(namespace: string, name: string): readonly SecretFacts[]
+  /** The names of the Secrets of a namespace. */
+  secretNames(namespace: string): readonly string[]
   /** The workloads with all of at least one labels, in a namespace, or anywhere without one; undefined: workloads are not known. */
   workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined
   /** The workloads of a namespace of which more than labels is known. */
@@ -103,9 +62,10 @@ export interface World {
   hasOthers(namespace: string): boolean
   /** Whether a namespace has configuration of the mesh. */
   hasConfiguration(namespace: string): boolean
-  /** Whether namespaces are known, and their labels; whether Secrets are. */
+  /** Whether namespaces are known, and their labels. */
   readonly knowsNamespaces: boolean
-  readonly knowsSecrets: boolean
+  /** Whether all Secrets of a namespace are known. */
+  knowsSecrets(namespace: string): boolean
   /**
    * Counts steps of the analysis of an object that grow with the product of two sizes. Throws an Error when they are too many: the object is told as
    * one that could not be analyzed, and others are not kept waiting. Answers that are lists are counted by themselves.

@@ -60,9 +60,23 @@ export function secretLength({ data, stringData }: Mapping): number {
   return length
 }
 
+/** The keys with a value that gateways read in a Secret, without looking at values; none of a Secret of a type that they do not read (docs/resources.md, K3). */
+export function keysOfSecret(document: Mapping): readonly string[] {
+  if (!types.has(typeOf(document) as string)) return []
+  const hasValue = (given: unknown, key: string) => isMapping(given) && typeof given[key] === 'string' && given[key] !== ''
+  return usedKeys.filter((key) => hasValue(document.data, key) || hasValue(document.stringData, key))
+}
+
+/** Whether a Secret with these keys has a certificate with its key, and whether it has authorities. */
+export const hasPair = (keys: readonly string[]): boolean => pairKeys.some((pair) => pair.every((key) => keys.includes(key)))
+export const hasAuthorities = (keys: readonly string[]): boolean => authorityKeys.some((key) => keys.includes(key))
+
+/** The type of a Secret; one without is `Opaque`. */
+const typeOf = ({ type }: Mapping): unknown => (type === undefined || type === null || type === '' ? 'Opaque' : type)
+
 /** Does what {@link readSecret} does, in steps of which each takes a certificate, or a value. */
 export function* secretSteps(document: Mapping, metadata: Metadata, report: Report): Steps<GatewaySecret | undefined> {
-  const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type
+  const type = typeOf(document)
   if (typeof type !== 'string' || !types.has(type)) return undefined
   const before = report.faults.length
   const values = yield* readValues(document, report)

@@ -17,17 +17,20 @@ const ofAll = {
 const metadata = fields({ ...ofAll, 12: ['annotations', 'wordByKey'] })
 /** Annotations of pods, slices and nodes are not read, and can be long. */
 const plainMetadata = fields(ofAll)
-const podMetadata = fields({ ...ofAll, 9: ['deletionTimestamp', 'time'], 13: ['ownerReferences', 'list', owner] })
+const ofPods = { ...ofAll, 9: ['deletionTimestamp', 'time'], 13: ['ownerReferences', 'list', owner] } as const
+const podMetadata = fields(ofPods)
 
 const containerPort = fields({ 1: ['name', 'word'], 3: ['containerPort', 'number'], 4: ['protocol', 'word'] })
-const container = fields({ 6: ['ports', 'list', containerPort], 24: ['restartPolicy', 'word'] })
-const podSpec = fields({
-  2: ['containers', 'list', container],
-  8: ['serviceAccountName', 'word'],
-  10: ['nodeName', 'word'],
-  11: ['hostNetwork', 'bool'],
-  20: ['initContainers', 'list', container],
-})
+const ofContainers = { 6: ['ports', 'list', containerPort], 24: ['restartPolicy', 'word'] } as const
+const container = fields(ofContainers)
+const podSpec = (containers: MessageFields) =>
+  fields({
+    2: ['containers', 'list', containers],
+    8: ['serviceAccountName', 'word'],
+    10: ['nodeName', 'word'],
+    11: ['hostNetwork', 'bool'],
+    20: ['initContainers', 'list', containers],
+  })
 const condition = fields({ 1: ['type', 'word'], 2: ['status', 'word'] })
 const podIp = fields({ 1: ['ip', 'text'] })
 const podStatus = fields({ 1: ['phase', 'word'], 2: ['conditions', 'list', condition], 6: ['podIP', 'text'], 12: ['podIPs', 'list', podIp] })
@@ -66,7 +69,13 @@ const slicePort = fields({ 1: ['name', 'word'], 3: ['port', 'number'] })
 const nodeAddress = fields({ 1: ['type', 'word'], 2: ['address', 'word'] })
 
 /** What is read of a Pod. */
-export const podFields: MessageFields = fields({ 1: ['metadata', podMetadata], 2: ['spec', podSpec], 3: ['status', podStatus] })
+export const podFields: MessageFields = fields({ 1: ['metadata', podMetadata], 2: ['spec', podSpec(container)], 3: ['status', podStatus] })
+/** What is read of a Pod where analysis looks at its annotations and containers too. */
+export const analyzedPodFields: MessageFields = fields({
+  1: ['metadata', fields({ ...ofPods, 12: ['annotations', 'wordByKey'] })],
+  2: ['spec', podSpec(fields({ ...ofContainers, 1: ['name', 'word'], 2: ['image', 'word'] }))],
+  3: ['status', podStatus],
+})
 /** What is read of a Service. */
 export const serviceFields: MessageFields = fields({ 1: ['metadata', metadata], 2: ['spec', serviceSpec], 3: ['status', serviceStatus] })
 /** What is read of an EndpointSlice. */

@@ -4,8 +4,10 @@ import { SecretReaders } from '../../actors/discovery/sources/orchestrator/secre
 import { mostOwn, SecretsPart, type SecretsParts } from '../../actors/discovery/sources/orchestrator/secrets-part.ts'
 import { SlowSecrets } from '../../actors/discovery/sources/orchestrator/slow-secrets.ts'
 import type { Follower } from '../../actors/discovery/sources/orchestrator/watcher-part.ts'
+import { SeenReports } from '../../actors/discovery/sources/seen-reports.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import type { SeenEvent } from '../../protocols/messages/analysis.ts'
 import type { SecretEvent, SecretReader } from '../../protocols/messages/secrets.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { RecordingPeer } from '../harness/actor.ts'
@@ -31,6 +33,7 @@ describe('the Secrets of a cluster', () => {
     begun = 0
     /** The faults that were told later than their objects were read. */
     readonly late: string[] = []
+    readonly reports = new SeenReports('orchestrator')
     readonly part: SecretsPart
 
     constructor(...namespaces: readonly string[]) {
@@ -50,6 +53,7 @@ describe('the Secrets of a cluster', () => {
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: { fallback: 'none', scopes: {} }, callers: [] }, ({ message }) =>
         this.log.push(message),
       ),
+      seen: this.reports,
       mayList: async ({ account }) => account !== 'other',
       lingerMs: 20,
     }
@@ -126,6 +130,36 @@ describe('the Secrets of a cluster', () => {
     expect(subject.part.summaries().map(({ namespace, name }) => `${namespace}/${name}`)).to.deep.equal(['edge/one', 'edge/two'])
     subject.want(['edge/gw', 'one'], ['shop/gw', 'one'])
     expect([subject.begun, subject.part.summaries().length]).to.deep.equal([3, 2])
+    subject.part.close()
+  })
+
+  it('are told to the analyzer with the keys that they have, where they are read, and with nothing of their values', async () => {
+    const subject = new Subject()
+    const analyzer = new RecordingPeer<SeenEvent>('analyzer')
+    subject.reports.linked(analyzer)
+    const last = (namespace: string) => {
+      const event = analyzer.received.findLast((each) => each.type === 'SecretsSeen' && each.namespace === namespace)
+      return event?.type === 'SecretsSeen' ? event.secrets?.map(({ name, keys }) => `${name}: ${keys?.join(' ')}`) : undefined
+    }
+    subject.want(['edge/gw', 'one'])
+    subject.tell('edge/one', 0)
+    // Not one of these can be used by gateways.
+    subject.tellValues('edge/half', { 'tls.crt': 'x', 'tls.key': '', token: 'hunter2' })
+    expect(last('edge'), 'before all are read').to.equal(undefined)
+    subject.of('edge')?.listed?.()
+    expect(last('edge')).to.deep.equal(['one: tls.crt tls.key', 'half: tls.crt'])
+    subject.of('edge')?.set('edge/half', undefined)
+    subject.part.settled()
+    expect(last('edge')).to.deep.equal(['one: tls.crt tls.key'])
+    subject.of('edge')?.failed?.('forbidden')
+    expect(last('edge'), 'while they cannot be read').to.equal(undefined)
+    subject.of('edge')?.recovered?.()
+    expect(last('edge')).to.deep.equal(['one: tls.crt tls.key'])
+    subject.want(['shop/gw', 'one'])
+    await until('the end of the namespace', () => subject.of('edge') === undefined)
+    expect([last('edge'), last('shop')]).to.deep.equal([undefined, undefined])
+    const text = JSON.stringify(analyzer.received)
+    for (const secret of ['hunter2', 'PRIVATE', (sites[0] as Pair).key.slice(40, 80)]) expect(text).not.to.include(secret)
     subject.part.close()
   })
 

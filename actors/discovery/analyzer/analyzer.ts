@@ -1,11 +1,11 @@
 /**
- * The analyzer: consumes what is in force from the push queue (`InForceEvent`), finds mistakes in it (docs/analysis.md), and tells the status writer
- * what it finds in which object (`ObjectAnalysed`). Nobody waits for it. After a change it looks at the objects that it concerns, a few at a time.
+ * The analyzer: consumes what is in force from the push queue (`InForceEvent`), and from sources what they have read beside it (`SeenEvent`), finds
+ * mistakes in it (docs/analysis.md), and tells the status writer what it finds in which object (`ObjectAnalysed`). Nobody waits for it. After a change it looks at the objects that it concerns, a few at a time.
  */
-import type { AnalyzerConfig, FindingRow, FoundNow, InForceEvent } from '../../../protocols/messages/analysis.ts'
+import type { AnalyzerConfig, FindingRow, FoundNow, InForceEvent, SeenEvent } from '../../../protocols/messages/analysis.ts'
 import type { ObjectAnalysed } from '../../../protocols/messages/object-status.ts'
 import { codes, type Finding } from '../../../src/analysis/finding.ts'
-import { LiveMesh } from '../../../src/analysis/live-mesh.ts'
+import { type LiveFinding, LiveMesh } from '../../../src/analysis/live-mesh.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { readKey } from '../../../src/config/kinds.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
@@ -17,23 +17,28 @@ import type { Peer } from '../../runtime/link.ts'
 import { gaugesOf } from '../../runtime/metrics.ts'
 import type { ObjectRule } from '../../runtime/register.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
+import { seenObject, seenWithdrawal } from '../seen-events.ts'
 
 /** How long changes are collected, and how long objects are looked at in one turn, in milliseconds. */
 const limits = { quietMs: 200, turnMs: 50 }
 
+type Told = InForceEvent | SeenEvent
+
 /** What a replay withdraws. */
-const told: ObjectRule<InForceEvent> = {
+const told: ObjectRule<Told> = {
   objectOf(event) {
     if (event.type === 'ObjectInForce') return { key: `o${event.key}`, there: event.object !== undefined }
-    return event.type === 'ServicesInForce' ? { key: `h${event.host}`, there: event.services.length > 0 } : undefined
+    if (event.type === 'ServicesInForce') return { key: `h${event.host}`, there: event.services.length > 0 }
+    return event.type === 'MeshInForce' ? undefined : seenObject(event)
   },
   withdrawal: (key) =>
-    key.startsWith('o')
+    seenWithdrawal(key) ??
+    (key.startsWith('o')
       ? { type: 'ObjectInForce', key: key.slice(1), object: undefined }
-      : { type: 'ServicesInForce', host: key.slice(1), services: [] },
+      : { type: 'ServicesInForce', host: key.slice(1), services: [] }),
 }
 
-class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
+class Analyzer implements Behaviour<Told, ObjectAnalysed> {
   readonly objects = told
   readonly #context: ActorContext<AnalyzerConfig>
   readonly #mesh: LiveMesh
@@ -52,7 +57,7 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
     this.#domain = MESH_DOMAIN
     const hasEnvoyType = (name: string) => messageTypes.getMessage(name) !== undefined
     this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), hasEnvoyType, features })
-    gaugesOf(context.metrics)('pilot_analysis_findings', 'mistakes that analysis finds in configuration at present', () => this.#mesh.all().length)
+    gaugesOf(context.metrics)('pilot_analysis_findings', 'mistakes that analysis finds in configuration at present', () => this.#mesh.size)
   }
 
   readonly asks = {
@@ -74,13 +79,14 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
     if (kind === 'status-writer') this.#statuses = undefined
   }
 
-  receive(event: InForceEvent): void {
+  receive(event: Told): void {
     this.#mesh.apply(event)
     this.#later()
   }
 
-  synced(): void {
-    this.#isComplete = true
+  /** What sources have read beside it may come later: nothing is missing by it. */
+  synced(source: Peer): void {
+    this.#isComplete ||= source.kind === 'push-queue'
     this.#later()
   }
 
@@ -134,22 +140,22 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
   }
 
   #log(finding: Finding, isNew: boolean): void {
-    const { code, level, kind, namespace, object, path, message, place } = this.#row(finding)
+    const { code, level, kind, namespace, object, path, message, place } = this.#row({ ...finding, place: this.#mesh.placeOf(finding.object) })
     const where = `${kind} ${namespace === '' ? '' : `${namespace}/`}${object}${path === '' ? '' : `: ${path}`}`
     const text = isNew ? `${level} ${code} ${where}: ${message}${place === '' ? '' : ` (${place})`}` : `no longer: ${code} ${where}`
     const line = this.#bounds.bounded(`${code} ${isNew}`, text, monotonicMs(), '; all are on /debug/analysisz')
     if (line !== undefined) this.#context.log('analysis')[isNew ? 'warn' : 'info'](line)
   }
 
-  #row({ code, object: key, path, message }: Finding): FindingRow {
+  #row({ code, object: key, path, message, place }: LiveFinding): FindingRow {
     const { kind, namespace, name: object } = readKey(key, this.#domain)
     const { name, level } = codes[code]
-    return { code, name, level, kind, namespace, object, path, message, place: this.#mesh.placeOf(key) }
+    return { code, name, level, kind, namespace, object, path, message, place }
   }
 }
 
 /** The actor definition of the analyzer. */
-export const actor: ActorDefinition<AnalyzerConfig, InForceEvent, ObjectAnalysed> = {
+export const actor: ActorDefinition<AnalyzerConfig, Told, ObjectAnalysed> = {
   kind: 'analyzer',
   start: (context) => new Analyzer(context),
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { pairValues, SiteCertificates, secretDocument } from '../../harness/gateway-secrets.ts'
 import { testSettings } from '../../harness/settings.ts'
 
 const object = (kind: string, path: string, spec: string, group = 'networking') => {
@@ -207,7 +208,7 @@ describe('the analysis of configuration', () => {
     ])
   })
 
-  it('finds Secrets of Gateways that are not there', () => {
+  it('finds Secrets of Gateways that are not there, or lack what the Gateway needs', () => {
     const gateway = object(
       'Gateway',
       'shop/g',
@@ -215,7 +216,21 @@ describe('the analysis of configuration', () => {
     )
     const secret = 'apiVersion: v1\nkind: Secret\nmetadata: {name: cert, namespace: shop}\ntype: Opaque\nstringData: {token: x}'
     expect(found(gateway)).to.deep.equal([])
-    expect(found(gateway, secret)).to.deep.equal(['IST0101 Gateway/shop/g spec.servers[0].tls.credentialName'])
+    const missing = ['IST0101 Gateway/shop/g spec.servers[0].tls.credentialName']
+    expect(found(gateway, secret)).to.deep.equal(missing)
+    // Gateways read Secrets of the namespace of their workloads.
+    const selecting = gateway.replace('{servers', '{selector: {app: edge}, servers').replaceAll('cret', 'cert')
+    const workload = (namespace: string) =>
+      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: edge, namespace: ${namespace}}\nspec: {template: {metadata: {labels: {app: edge}}}}`
+    const made = new SiteCertificates()
+    const values = pairValues(made.issue('shop.example', made.authority('root')))
+    made.dispose()
+    const pair = secretDocument('shop/cert', values)
+    expect(found(selecting, pair, workload('shop'))).to.deep.equal([])
+    expect(found(selecting, pair, workload('edge'))).to.deep.equal(missing)
+    expect(found(selecting, secret, workload('shop'))).to.deep.equal(missing)
+    expect(found(selecting, secretDocument('shop/cert', values, 'kubernetes.io/dockerconfigjson'), workload('shop'))).to.deep.equal(missing)
+    expect(found(selecting.replace('SIMPLE', 'MUTUAL'), pair, workload('shop'))).to.deep.equal(missing)
   })
 
   it('finds rules of hosts that are not there, subsets without workloads, and TLS that verifies nobody', () => {

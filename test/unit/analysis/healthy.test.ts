@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import { kinds } from '../../../src/config/kinds.ts'
+import { pairValues, SiteCertificates, secretDocument } from '../../harness/gateway-secrets.ts'
 import { runs, seed } from '../../harness/seed.ts'
 import { testSettings } from '../../harness/settings.ts'
 
@@ -43,6 +44,15 @@ const object = (kind: string, namespace: string, name: string, spec: object): Do
   metadata: { name, namespace },
   spec,
 })
+/** The values of the Secret of a site. */
+const siteValues = ((): Record<string, string> => {
+  const made = new SiteCertificates()
+  try {
+    return pairValues(made.issue('shop.example', made.authority('root')))
+  } finally {
+    made.dispose()
+  }
+})()
 const named = (kind: string, apiVersion: string, namespace: string, name: string, rest: object): Document => ({
   ...{ apiVersion, kind, metadata: { name, namespace } },
   ...rest,
@@ -102,7 +112,7 @@ function gatewayOf(namespace: string, f: Features): Document[] {
       { name: 'https', port: 443 },
     ]),
     deployment(namespace, 'edge', { app: 'edge' }),
-    named('Secret', 'v1', namespace, 'cert', { type: 'Opaque', stringData: { note: 'x' } }),
+    JSON.parse(secretDocument(`${namespace}/cert`, siteValues)) as Document,
     object('Gateway', namespace, 'edge', { selector: { app: 'edge' }, servers }),
     object('VirtualService', namespace, 'outside', { hosts: [host], gateways: ['edge'], http: [{ route: [{ destination }] }] }),
   ]

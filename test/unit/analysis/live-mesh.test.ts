@@ -1,11 +1,14 @@
 /** Analysis after any history of changes must find what analysis of the final state finds. */
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { parse } from 'yaml'
 import type { ConfigObject, Service } from '../../../protocols/data.ts'
-import type { InForceEvent } from '../../../protocols/messages/analysis.ts'
+import type { FaultFound, InForceEvent, SecretFacts, SeenEvent } from '../../../protocols/messages/analysis.ts'
+import type { Finding } from '../../../src/analysis/finding.ts'
 import { LiveMesh } from '../../../src/analysis/live-mesh.ts'
+import { backendsOf, resourceOf, workloadOf } from '../../../src/analysis/resources.ts'
 import { configKey } from '../../../src/config/kinds.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { defaultMeshConfig, readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { runs } from '../../harness/seed.ts'
 import { names } from '../../harness/settings.ts'
@@ -36,6 +39,13 @@ const documents = [
     '{host: web.a.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}, subsets: [{name: v1, labels: {version: v2}}]}',
   ),
   document('DestinationRule', 'mesh-system/all', '{host: "*.example", subsets: [{name: v1, labels: {a: b}}]}'),
+  ...['SIMPLE', 'MUTUAL'].map((mode) =>
+    document(
+      'Gateway',
+      'a/g',
+      `{selector: {app: web}, servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: [x.example], tls: {mode: ${mode}, credentialName: cert}}]}`,
+    ),
+  ),
   document('Gateway', 'a/g', '{selector: {app: web}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*/*.example"]}]}'),
   document('ServiceEntry', 'a/s', '{hosts: ["*.example"], ports: [{number: 80, name: http}], endpoints: [{address: 127.0.0.1}], resolution: STATIC}'),
   document('ServiceEntry', 'b/s', '{hosts: [x.example], ports: [{number: 80, name: http}], resolution: DNS}'),
@@ -80,7 +90,41 @@ const inForce = (object: ConfigObject, isThere: boolean): InForceEvent => ({
   object: isThere ? object : undefined,
 })
 const servicesOf = (host: string, ...services: Service[]): InForceEvent => ({ type: 'ServicesInForce', host, services })
-const event: fc.Arbitrary<InForceEvent> = fc.oneof(
+/** What the watcher of a cluster tells of an object. */
+const seen = (text: string, isThere = true): SeenEvent => {
+  const value = parse(text)
+  const resource = resourceOf(value, 'cluster c')
+  if (!resource) throw new Error(text)
+  const whole = value.kind === 'Ingress' ? { ...resource, backends: backendsOf(value) } : (workloadOf(value, resource) ?? resource)
+  return { type: 'ResourceSeen', key: configKey(resource), resource: isThere ? whole : undefined }
+}
+const secretsSeen = (namespace: string, secrets: readonly SecretFacts[] | undefined, cluster = 'c'): SeenEvent => ({
+  ...{ type: 'SecretsSeen', cluster, namespace, secrets },
+})
+const pair = ['tls.crt', 'tls.key']
+const resources = [
+  pod('a/w-1', '{app: web}'),
+  `${pod('a/w-1', '{app: web, version: v1}')}\nspec: {containers: [{name: mesh-proxy, image: mesh/old}, {name: web, image: web, ports: [{containerPort: 80}]}]}`,
+  pod('b/w-1', '{app: web}').replace('labels:', 'annotations: {sidecar.mesh.io/inject: "maybe", proxy.mesh.io/confg: a}, labels:'),
+  space('a', '{mesh-injection: enabled, mesh.io/rev: canary}').replace('labels:', 'annotations: {sidecar.mesh.io/proxyCPU: 1m}, labels:'),
+  space('b', '{}'),
+  'apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: a, annotations: {networking.mesh.io/exportTo: "nowhere"}}',
+  'apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: a}\nspec: {defaultBackend: {service: {name: web, port: {number: 81}}}}',
+]
+
+const event: fc.Arbitrary<InForceEvent | SeenEvent> = fc.oneof(
+  { weight: 3, arbitrary: fc.tuple(fc.constantFrom(...resources), fc.boolean()).map(([text, isThere]) => seen(text, isThere)) },
+  fc.constantFrom(
+    ...['a', 'b'].flatMap((namespace) => [
+      secretsSeen(namespace, undefined),
+      secretsSeen(namespace, []),
+      secretsSeen(namespace, [{ name: 'cert', keys: pair }]),
+      secretsSeen(namespace, [{ name: 'cert', keys: ['tls.crt'] }]),
+      secretsSeen(namespace, [{ name: 'cert', keys: [...pair, 'ca.crt'] }], 'd'),
+      secretsSeen(namespace, undefined, 'd'),
+    ]),
+    ...([undefined, 'global: {proxy: {image: mesh/new}}'] as const).map((values): SeenEvent => ({ type: 'InjectorSeen', values })),
+  ),
   { weight: 6, arbitrary: config.map((object) => inForce(object, true)) },
   { weight: 3, arbitrary: config.map((object) => inForce(object, false)) },
   fc.constantFrom(
@@ -98,16 +142,22 @@ const event: fc.Arbitrary<InForceEvent> = fc.oneof(
   }),
 )
 
-const keyOf = (event: InForceEvent): string => `${event.type} ${'key' in event ? event.key : 'host' in event ? event.host : ''}`
+const keyOf = (event: InForceEvent | SeenEvent): string => {
+  const of = 'key' in event ? event.key : 'host' in event ? event.host : 'namespace' in event ? `${event.cluster}/${event.namespace}` : ''
+  return `${event.type} ${of}`
+}
 const features = { POD_NAMESPACE: 'mesh-system', CLUSTER_ID: 'c', PILOT_SCOPE_GATEWAY_TO_NAMESPACE: false }
 const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, features })
+
+/** All findings, without their places, which no change of an object has to repeat. */
+const found = (mesh: LiveMesh): Finding[] => mesh.all().map(({ place: _place, ...finding }) => finding)
 
 describe('the analysis of a running service', () => {
   it('finds after any changes what it finds in the final state', () => {
     fc.assert(
       fc.property(fc.array(fc.array(event, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }), (turns) => {
         const mesh = live()
-        const last = new Map<string, InForceEvent>()
+        const last = new Map<string, InForceEvent | SeenEvent>()
         const known = new Map<string, string>()
         for (const turn of turns) {
           for (const each of turn) {
@@ -120,11 +170,10 @@ describe('the analysis of a running service', () => {
         const fresh = live()
         for (const each of last.values()) fresh.apply(each)
         fresh.refresh()
-        expect(mesh.all()).to.deep.equal(fresh.all())
+        expect(found(mesh)).to.deep.equal(found(fresh))
         const told = [...known.values()].flatMap((text) => JSON.parse(text)).map((finding) => JSON.stringify(finding))
         expect(told.sort()).to.deep.equal(
-          mesh
-            .all()
+          found(mesh)
             .map((finding) => JSON.stringify(finding))
             .sort(),
         )
@@ -141,6 +190,70 @@ describe('the analysis of a running service', () => {
     expect(mesh.all()).to.have.length(3)
     expect(mesh.codesOf('Sidecar/a/s')).to.deep.equal(['IST0101'])
     expect(mesh.codesOf('Sidecar/a/t')).to.equal(undefined)
+  })
+
+  it('has the faults of what cannot be used, of each source, with their places', () => {
+    const mesh = live()
+    const fault = (object: string, path: string): FaultFound => ({
+      code: 'IST0106',
+      object,
+      path,
+      message: 'required, but missing',
+      place: 'cluster c',
+    })
+    const told = (name: string, ...faults: FaultFound[]) => mesh.apply({ type: 'FaultsSeen', name, faults })
+    const key = 'Sidecar/a/s'
+    told('orch:// sidecars a/s', fault(key, 'spec.egress'), fault(key, 'spec.ingress'))
+    told('files a.yaml', fault('', ''))
+    expect([mesh.due > 0, [...mesh.refresh().keys()].includes(key), mesh.due]).to.deep.equal([true, true, 0])
+    expect(mesh.all().map(({ object, path, place }) => [object, path, place])).to.deep.equal([
+      ['', '', 'cluster c'],
+      [key, 'spec.egress', 'cluster c'],
+      [key, 'spec.ingress', 'cluster c'],
+    ])
+    expect([mesh.codesOf(key), mesh.keys(), mesh.size]).to.deep.equal([['IST0106'], [key], 3])
+    told('orch:// sidecars a/s')
+    expect([[...mesh.refresh().keys()], mesh.codesOf(key), mesh.size]).to.deep.equal([[key], undefined, 1])
+  })
+
+  it('has what is wrong with the networks of the mesh in force', () => {
+    const mesh = live()
+    const networks = (fromRegistry: string) => ({ networks: { net: { endpoints: [{ fromRegistry }] } } })
+    const told = (fromRegistry: string) => {
+      mesh.apply({ type: 'MeshInForce', mesh: defaultMeshConfig(), networks: networks(fromRegistry) })
+      mesh.refresh()
+      return found(mesh).map(({ code, object, path }) => `${code} ${object} ${path}`)
+    }
+    expect(told('nowhere')).to.deep.equal(['IST0126 MeshNetworks// networks.net.endpoints[0].fromRegistry'])
+    expect(told('c')).to.deep.equal([])
+  })
+
+  it('says nothing of Secrets that it does not know, and that one is missing, or lacks what is needed, where it knows them', () => {
+    const gateway = (mode: string) =>
+      documentsOf(
+        document(
+          'Gateway',
+          'a/g',
+          `{servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: [x.example], tls: {mode: ${mode}, credentialName: cert}}]}`,
+        ),
+      )
+    const says = (mode: string, ...secrets: SeenEvent[]) => {
+      const mesh = live()
+      for (const each of [gateway(mode), ...secrets]) mesh.apply(each)
+      mesh.refresh()
+      return found(mesh).map(({ code, message }) => `${code} ${message.slice(0, message.indexOf(' in the namespace'))}`)
+    }
+    const cert = (...keys: string[]) => [{ name: 'cert', keys }]
+    expect(says('SIMPLE')).to.deep.equal([])
+    expect(says('SIMPLE', secretsSeen('b', []))).to.deep.equal([])
+    expect(says('SIMPLE', secretsSeen('a', []))).to.deep.equal(['IST0101 there is no Secret cert'])
+    expect(says('SIMPLE', secretsSeen('a', []), secretsSeen('a', undefined))).to.deep.equal([])
+    expect(says('SIMPLE', secretsSeen('a', []), secretsSeen('a', cert(...pair), 'd'))).to.deep.equal([])
+    expect(says('SIMPLE', secretsSeen('a', cert('tls.crt')))).to.deep.equal(['IST0101 the Secret cert'])
+    expect(says('SIMPLE', secretsSeen('a', cert(...pair)))).to.deep.equal([])
+    expect(says('MUTUAL', secretsSeen('a', cert(...pair)))).to.deep.equal(['IST0101 neither the Secret cert-cacert nor cert'])
+    expect(says('MUTUAL', secretsSeen('a', cert(...pair, 'ca.crt')))).to.deep.equal([])
+    expect(says('MUTUAL', secretsSeen('a', [...cert(...pair), { name: 'cert-cacert', keys: ['cacert'] }]))).to.deep.equal([])
   })
 
   it('looks at the objects only that a change concerns', () => {

@@ -28,6 +28,8 @@ export interface DefinitionListener {
   emit(event: SourceEvent): void
   /** Called for every Secret that is added, changed or removed, with its key `Secret/<namespace>/<name>`. */
   secret(key: string, secret: GatewaySecret | undefined): void
+  /** Called for every file that was read, with what is wrong with its documents; undefined: it is gone. */
+  read?(file: string, parsed: Pick<ParsedFile, 'faults' | 'warnings'> | undefined): void
 }
 
 /** The result of reading and parsing a file. */
@@ -178,6 +180,7 @@ export class DefinedObjects {
     if (isFinal) this.#leaving.clear()
     // Computed for all files first, because an object that is spoilt in one file may have its last good state in another of them.
     const known = [...readings].map(([file, reading]) => [file, reading && this.#known(this.#files.get(file), reading)] as const)
+    for (const [file, reading] of readings) this.#listener.read?.(file, reading?.parsed)
     const unusableBefore = new Set<string>()
     for (const [file, now] of known) {
       const before = this.#files.get(file)

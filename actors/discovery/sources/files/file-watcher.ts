@@ -1,9 +1,10 @@
 /**
  * The source actor for configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
- * `MeshChanged` and `NetworksChanged` to the push queue, and secrets to the writers that subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
+ * `MeshChanged` and `NetworksChanged` to the push queue, to the analyzer what cannot be used (`FaultsSeen`), and secrets to the writers that subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
  */
 
 import { resolve } from 'node:path'
+import type { SeenEvent } from '../../../../protocols/messages/analysis.ts'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import { unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -21,6 +22,7 @@ import { Counter } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
 import { sendEvent } from '../../source-events.ts'
 import { SecretDelivery } from '../secret-delivery.ts'
+import { SeenReports } from '../seen-reports.ts'
 import { measureSource } from '../source-metrics.ts'
 import { ObjectDirectory } from './object-directory.ts'
 import { SettingsFiles, type WatchParts } from './settings-files.ts'
@@ -47,7 +49,7 @@ export interface FilesPage {
   readonly standIns: readonly { readonly key: string; readonly source: string; readonly place: string; readonly reason: string }[]
 }
 
-type Sent = SourceEvent | SecretEvent
+type Sent = SourceEvent | SecretEvent | SeenEvent
 
 /** Reads a directory and, as the source `files`, the settings files. */
 export class FileWatcher implements Behaviour<SecretCommand, Sent> {
@@ -63,6 +65,8 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
   readonly #settings: SettingsFiles
   readonly #objects: ObjectDirectory
   readonly #secrets: SecretDelivery
+  /** Tells the analyzer what cannot be used; undefined: there is none. */
+  readonly #seen: SeenReports | undefined
   readonly #audit: Timer
   /** The push queue. It is sent events once all files have been read. */
   #queue: Peer<SourceEvent> | undefined
@@ -90,7 +94,8 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
-    const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
+    const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION, PILOT_ENABLE_ANALYSIS } = config.features as Features
+    this.#seen = PILOT_ENABLE_ANALYSIS ? new SeenReports(config.source) : undefined
     const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION, source: config.source }
     this.#secrets = new SecretDelivery(
       (key) => this.#objects.isAbsent(key),
@@ -100,6 +105,7 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
     )
     this.#objects = new ObjectDirectory(root, read, metrics, {
       ...parts,
+      read: (file, parsed) => this.#seen?.read(file, parsed),
       secret: (key, secret) => {
         const until = secret?.validity.pair?.notAfter
         if (until !== undefined && until < wallClockMs())
@@ -115,7 +121,10 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
       },
     })
     measureSource(config.source, { size: () => this.#objects.size, isComplete: () => this.#isComplete }, metrics)
-    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#logUnknown())
+    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => {
+      this.#logUnknown()
+      this.#seen?.complete()
+    })
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
       this.#objects.audit()
@@ -125,9 +134,11 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
 
   linked(peer: Peer<Sent>): void {
     if (peer.kind === 'push-queue') void this.#loaded.then(() => this.#replay(peer))
+    this.#seen?.linked(peer)
   }
 
   unlinked(peer: Peer): void {
+    this.#seen?.unlinked(peer)
     void this.#loaded.then(() => this.#secrets.unlinked(peer))
   }
 

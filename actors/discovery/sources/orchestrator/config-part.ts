@@ -22,6 +22,7 @@ import { after, type Timer } from '../../../runtime/timers.ts'
 import { DefinedObjects, type Reading } from '../files/defined-objects.ts'
 import type { FilesPage } from '../files/file-watcher.ts'
 import { ValidationMetrics } from '../files/validation-metrics.ts'
+import type { SeenReports } from '../seen-reports.ts'
 import { measureSource } from '../source-metrics.ts'
 import { ObjectReports, type SeenObject, seenObject } from './object-reports.ts'
 import { RegistrationReports } from './registration-reports.ts'
@@ -52,6 +53,8 @@ export interface ConfigPartSettings {
   readonly cluster: string
   /** Whether a status writer may be linked, which is told of the objects (`PILOT_ENABLE_STATUS`, `PILOT_ENABLE_ANALYSIS`). */
   readonly hasStatus: boolean
+  /** Tells the analyzer what cannot be used; undefined: there is none (`PILOT_ENABLE_ANALYSIS`). */
+  readonly seen?: SeenReports | undefined
   readonly log: Logger
   readonly metrics: MetricRegistry
   readonly send: (event: SourceEvent) => void
@@ -140,16 +143,19 @@ export class ConfigPart implements WatcherPart {
   settled(): void {
     if (!this.#settings.following.isListed) return
     this.#reports?.listed()
+    this.#settings.seen?.complete()
     this.#registrations.listed()
   }
 
   linked(peer: Peer): void {
     this.#reports?.linked(peer)
+    this.#settings.seen?.linked(peer)
     this.#registrations.linked(peer)
   }
 
   unlinked(peer: Peer): void {
     this.#reports?.unlinked(peer)
+    this.#settings.seen?.unlinked(peer)
     this.#registrations.unlinked(peer)
   }
 
@@ -327,6 +333,7 @@ export class ConfigPart implements WatcherPart {
 
   #gone(name: string): void {
     this.#refused.delete(name)
+    this.#settings.seen?.read(name, undefined)
     this.#reports?.removed(name)
     this.#registrations.removed(name)
   }
@@ -338,6 +345,7 @@ export class ConfigPart implements WatcherPart {
     if (content !== undefined && parsed.faults.length > 0) this.#refused.set(name, { content, parsed })
     else this.#refused.delete(name)
     this.#count(parsed)
+    this.#settings.seen?.read(name, parsed)
     if (value) this.#registrations.read(name, definition, value, parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {

@@ -8,6 +8,7 @@ import { cutInjector, injectorNames } from '../../../../src/orchestrator/injecto
 import { groupResource, namedResource } from '../../../../src/orchestrator/resources.ts'
 import { cutWebhooks, type WebhookObject } from '../../../../src/orchestrator/webhook-object.ts'
 import type { Peer } from '../../../runtime/link.ts'
+import type { SeenReports } from '../seen-reports.ts'
 import type { Follower, WatcherPart } from './watcher-part.ts'
 
 type Told = InjectorEvent | InjectorWebhooksEvent
@@ -22,6 +23,8 @@ export interface InjectorSettings {
   readonly names: MeshNames
   /** Another cluster, of which only the webhook configurations are followed; undefined: it is the own one. */
   readonly cluster?: string | undefined
+  /** Tells the analyzer the values too; undefined: there is none (`PILOT_ENABLE_ANALYSIS`). */
+  readonly seen?: SeenReports | undefined
 }
 
 /** Tells the webhooks what they depend on. */
@@ -33,12 +36,14 @@ export class InjectorPart implements WatcherPart {
   readonly #maps = new Map<string, InjectorTexts>()
   readonly #listed = new Set<string>()
   readonly #webhooks = new Map<string, WebhookObject>()
+  readonly #seen: SeenReports | undefined
   #reader: Peer<Told> | undefined
   /** What was last told of the ConfigMap, and the webhook configurations that may differ from what was told. */
   #told = ''
   readonly #changed = new Set<string>()
 
-  constructor({ namespace, revision, webhookConfig, names, cluster }: InjectorSettings) {
+  constructor({ namespace, revision, webhookConfig, names, cluster, seen }: InjectorSettings) {
+    this.#seen = seen
     this.#cluster = cluster
     this.#namespace = namespace
     this.#mapNames = cluster === undefined ? injectorNames(revision) : []
@@ -84,17 +89,19 @@ export class InjectorPart implements WatcherPart {
 
   /** Tells the ConfigMap that counts, once it is known of each whether it exists, and the webhook configurations that have changed. */
   settled(): void {
-    if (!this.#reader) return
-    const cluster = this.#cluster === undefined ? {} : { cluster: this.#cluster }
-    for (const name of this.#changed)
-      this.#reader.tell({ type: 'InjectorWebhooksChanged', ...cluster, name, state: this.#webhooks.get(name) }, `webhooks ${name}`)
-    this.#changed.clear()
+    if (this.#reader) {
+      const cluster = this.#cluster === undefined ? {} : { cluster: this.#cluster }
+      for (const name of this.#changed)
+        this.#reader.tell({ type: 'InjectorWebhooksChanged', ...cluster, name, state: this.#webhooks.get(name) }, `webhooks ${name}`)
+      this.#changed.clear()
+    }
     if (this.#cluster !== undefined || this.#listed.size < this.#mapNames.length) return
     const name = this.#mapNames.find((each) => this.#maps.has(each)) ?? this.#mapNames[0] ?? ''
     const event: InjectorEvent = { type: 'InjectorChanged', place: `ConfigMap ${this.#namespace}/${name}`, texts: this.#maps.get(name) }
     const text = JSON.stringify(event)
     if (text === this.#told) return
     this.#told = text
-    this.#reader.tell(event, 'injector')
+    this.#reader?.tell(event, 'injector')
+    this.#seen?.tell({ type: 'InjectorSeen', values: event.texts?.values })
   }
 }

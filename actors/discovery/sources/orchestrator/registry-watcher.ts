@@ -1,10 +1,11 @@
 /**
  * The actor that follows the registry of a cluster, and the base of all actors that follow a cluster: lists and watches the kinds that its
  * parts name, and emits what they tell (`ServiceChanged`, `EndpointsChanged`, `ConfigChanged`) to the push queue, and secrets to the writers
- * that subscribed to them (`SecretsWanted`, `SecretChanged`). Its replay ends when all awaited kinds have been listed. Asks the main thread how
+ * that subscribed to them (`SecretsWanted`, `SecretChanged`), and what they have read beside it to the analyzer (`SeenEvent`). Its replay ends when all awaited kinds have been listed. Asks the main thread how
  * the server is reached (`clusterAccess`).
  */
 
+import type { SeenEvent } from '../../../../protocols/messages/analysis.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { InjectorEvent, InjectorWebhooksEvent } from '../../../../protocols/messages/injection.ts'
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
@@ -32,12 +33,14 @@ import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
 import { FollowedResource, type ResourceEvents } from '../../cluster/followed-resource.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
+import { SeenReports } from '../seen-reports.ts'
 import { FollowTroubles } from './follow-troubles.ts'
 import { IngressPart } from './ingress-part.ts'
 import { IngressStatus } from './ingress-status.ts'
 import { InjectorPart } from './injector-part.ts'
 import { KeptOfCluster } from './kept-of-cluster.ts'
 import { RegistryPart } from './registry-part.ts'
+import { ResourcesPart } from './resources-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
 import { SettingsPart } from './settings-part.ts'
@@ -52,7 +55,7 @@ interface Followed {
 
 /** What only the watcher of configuration emits. */
 type OfConfig = MeshObjectEvent | RegistrationObjectEvent
-type Sent = OfConfig | SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
+type Sent = OfConfig | SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent | SeenEvent
 
 /** What a watcher is made of. */
 export interface WatcherMake {
@@ -455,7 +458,7 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
     new ClusterWatcher(context, ({ send, following }) => {
       const { features, domain, cluster, namespaces, settings, keepsRoots, ingressNamespace } = context.config
       const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE: usesSlices, INJECT_ENABLED } = features as Features
-      const { INJECTION_WEBHOOK_CONFIG_NAME: webhookConfig } = features as Features
+      const { INJECTION_WEBHOOK_CONFIG_NAME: webhookConfig, PILOT_ENABLE_ANALYSIS: analyzes } = features as Features
       const names = meshNames(MESH_DOMAIN)
       const source = sourceOfActor(context.name)
       const registry = new ClusterRegistry({ names, domain, cluster })
@@ -465,8 +468,10 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
           .warn(
             'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
           )
+      const seen = analyzes ? new SeenReports(source) : undefined
+      const resources = seen && new ResourcesPart(seen, cluster, () => following.isListed)
       const secrets = new SecretsPart({
-        ...{ names, cluster, namespaces, following, metrics: context.metrics, log: context.log },
+        ...{ names, cluster, seen, namespaces, following, metrics: context.metrics, log: context.log },
         mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
       })
       const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
@@ -483,10 +488,14 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
         new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
         ingresses,
         ...(roots ? [roots] : []),
-        ...(INJECT_ENABLED ? [new InjectorPart({ ...{ namespace: settings.namespace, revision: REVISION, names }, webhookConfig })] : []),
+        ...(INJECT_ENABLED ? [new InjectorPart({ ...{ namespace: settings.namespace, revision: REVISION, names }, webhookConfig, seen })] : []),
         secrets,
+        ...(resources ? [resources] : []),
       ]
-      const adapt = (follower: Follower) => (roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)
+      const adapt = (given: Follower) => {
+        const follower = resources?.tap(given) ?? given
+        return roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower
+      }
       // `secrets` lists the Secrets that gateways may use, without their content.
       const asks = { secrets: () => secrets.summaries() }
       return { registry, parts, asks, adapt, receive: (command, from) => secrets.wanted(from, command), close: () => status.close() }

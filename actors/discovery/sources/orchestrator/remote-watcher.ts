@@ -4,6 +4,7 @@
  * writers that serve these (`SecretsWanted`, `SecretChanged`); with `EXTERNAL_MESHD` also what its namespaces have of the root certificates, and its
  * injection webhooks (`NamespaceRootsChanged`, `InjectorWebhooksChanged`). Asks the main thread how the server is reached (`remoteAccess`).
  */
+import type { SeenEvent } from '../../../../protocols/messages/analysis.ts'
 import type { InjectorEvent, InjectorWebhooksEvent } from '../../../../protocols/messages/injection.ts'
 import type { RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -15,9 +16,11 @@ import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.t
 import type { ActorDefinition } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
 import { sourceOfActor } from '../../source-events.ts'
+import { SeenReports } from '../seen-reports.ts'
 import { InjectorPart } from './injector-part.ts'
 import { RegistryPart } from './registry-part.ts'
 import { ClusterWatcher } from './registry-watcher.ts'
+import { ResourcesPart } from './resources-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
 
@@ -25,7 +28,7 @@ import { SecretsPart } from './secrets-part.ts'
 export const actor: ActorDefinition<
   RegistryWatcherConfig,
   SecretCommand,
-  SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
+  SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent | SeenEvent
 > = {
   kind: 'source',
   start: ({ config, ...context }) =>
@@ -34,19 +37,22 @@ export const actor: ActorDefinition<
       ({ send, following }) => {
         const { features, domain, cluster, namespaces, keepsRoots, settings } = config
         const { MESH_DOMAIN, PILOT_USE_ENDPOINT_SLICE: usesSlices, EXTERNAL_MESHD: serves, INJECT_ENABLED: injects } = features as Features
-        const { REVISION: revision, INJECTION_WEBHOOK_CONFIG_NAME: webhookConfig } = features as Features
+        const { REVISION: revision, INJECTION_WEBHOOK_CONFIG_NAME: webhookConfig, PILOT_ENABLE_ANALYSIS: analyzes } = features as Features
         const names = meshNames(MESH_DOMAIN)
         const registry = new ClusterRegistry({ names, domain, cluster })
         const origin = { names, source: sourceOfActor(context.name), cluster }
+        // Of what is in another cluster analysis looks at what is in force, and at which Secrets there are.
+        const seen = analyzes ? new SeenReports(origin.source) : undefined
+        const reports = seen ? [new ResourcesPart(seen, cluster, () => following.isListed)] : []
         const secrets = new SecretsPart({
-          ...{ names, cluster, isRemote: true, namespaces, following, metrics: context.metrics, log: context.log },
+          ...{ names, cluster, seen, isRemote: true, namespaces, following, metrics: context.metrics, log: context.log },
           mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
         })
         // What the pods of a cluster that is served from here need beside configuration (docs/operation.md, J10).
         const roots = serves && keepsRoots ? new RootCertificatesPart(names.domain, namespaces, cluster) : undefined
         const webhooks = serves && injects ? [new InjectorPart({ namespace: settings.namespace, revision, webhookConfig, names, cluster })] : []
         return {
-          ...{ registry, parts: [new RegistryPart(registry, origin, usesSlices, send), secrets, ...(roots ? [roots] : []), ...webhooks] },
+          ...{ registry, parts: [new RegistryPart(registry, origin, usesSlices, send), secrets, ...(roots ? [roots] : []), ...webhooks, ...reports] },
           adapt: (follower) => (roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower),
           asks: { secrets: () => secrets.summaries() },
           receive: (command, from) => secrets.wanted(from, command),

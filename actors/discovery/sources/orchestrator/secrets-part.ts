@@ -15,7 +15,9 @@ import type { Logger } from '../../../runtime/logger.ts'
 import type { MetricRegistry } from '../../../runtime/metrics.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { SecretDelivery, type SecretSummary } from '../secret-delivery.ts'
+import type { SeenReports } from '../seen-reports.ts'
 import { SecretReaders } from './secret-readers.ts'
+import { SeenSecrets } from './seen-secrets.ts'
 import { SlowSecrets } from './slow-secrets.ts'
 import type { Follower, Following, WatcherPart } from './watcher-part.ts'
 
@@ -30,6 +32,8 @@ export interface SecretsParts {
   readonly following: Following
   readonly metrics: MetricRegistry
   readonly log: Logger
+  /** Tells the analyzer what is there; undefined: there is none (`PILOT_ENABLE_ANALYSIS`). */
+  readonly seen?: SeenReports | undefined
   /** Asks the API server whether a service account may list the Secrets of its namespace. Rejects when it cannot decide. */
   mayList(reader: SecretReader): Promise<boolean>
   /** How long a namespace is followed in which no gateway wants Secrets any more, if not {@link lingerMs}. */
@@ -76,6 +80,7 @@ export class SecretsPart implements WatcherPart {
   readonly #parts: SecretsParts
   readonly #delivery: SecretDelivery
   readonly #readers: SecretReaders
+  readonly #seenSecrets: SeenSecrets | undefined
   /** What is followed, by namespace; with an empty one: those of all. */
   readonly #follows = new Map<string, Follower<Kept | LateSecret>>()
   /** Whether the Secrets of all namespaces are followed, since many want some. */
@@ -101,6 +106,7 @@ export class SecretsPart implements WatcherPart {
 
   constructor(parts: SecretsParts) {
     this.#parts = parts
+    this.#seenSecrets = parts.seen && new SeenSecrets(parts.seen, parts.cluster)
     this.#readers = new SecretReaders({
       mayList: (reader) => parts.mayList(reader),
       isWanted: (reader) => this.#isWanted(reader),
@@ -118,7 +124,13 @@ export class SecretsPart implements WatcherPart {
 
   replay(): void {}
 
-  settled(): void {}
+  settled(): void {
+    this.#tellSeen()
+  }
+
+  #tellSeen(): void {
+    this.#seenSecrets?.settled(this.#kept, (namespace) => this.#isListed(namespace))
+  }
 
   /** All Secrets that are kept, for debug pages. */
   summaries(): SecretSummary[] {
@@ -223,6 +235,7 @@ export class SecretsPart implements WatcherPart {
 
   /** Nothing counts as listed of a namespace. */
   #forget(namespace: string): void {
+    this.#seenSecrets?.forget(namespace)
     this.#listed.delete(namespace)
     this.#seen.delete(namespace)
     for (const key of this.#faulty) if (namespaceOf(key) === namespace) this.#faulty.delete(key)
@@ -267,6 +280,7 @@ export class SecretsPart implements WatcherPart {
   #cut(value: Mapping): { readonly object: Kept | LateSecret | undefined; readonly faults: readonly Fault[]; readonly isLate?: boolean } {
     const { namespace, name } = value.metadata as { readonly namespace: string; readonly name: string }
     if (!this.#kept.has(namespace)) return { object: unkept, faults: [] }
+    this.#seenSecrets?.read(namespace, name, value)
     const seen = this.#seen.get(namespace) ?? new Set()
     this.#seen.set(namespace, seen.add(configKey({ kind: 'Secret', namespace, name })))
     if (secretLength(value) > longestAtOnce) return { object: new LateSecret(value), faults: [], isLate: true }
@@ -314,6 +328,7 @@ export class SecretsPart implements WatcherPart {
     if (secret === undefined) {
       this.#faulty.delete(at)
       this.#seen.get(namespace)?.delete(at)
+      this.#seenSecrets?.removed(namespace, key.slice(key.indexOf('/') + 1))
     }
     this.#setRead(at, secret)
   }
@@ -327,6 +342,7 @@ export class SecretsPart implements WatcherPart {
   #allListed(namespace: string | undefined): void {
     for (const each of namespace === undefined ? this.#kept : [namespace]) this.#listed.add(each)
     this.#withdrawUnseen()
+    this.#tellSeen()
   }
 
   #withdrawUnseen(): void {
@@ -355,12 +371,14 @@ export class SecretsPart implements WatcherPart {
   #failed(namespace = '', reason: string): void {
     this.#troubles.set(namespace, reason)
     this.#tellUnread()
+    this.#tellSeen()
   }
 
   #recovered(namespace = ''): void {
     this.#troubles.delete(namespace)
     this.#told.clear()
     this.#withdrawUnseen()
+    this.#tellSeen()
   }
 
   /** Tells of the gateways that request Secrets which cannot be read: nothing is said to them. */

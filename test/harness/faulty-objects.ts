@@ -1,0 +1,235 @@
+/** A mistake for each code of analysis, as documents of files or objects of a cluster (docs/analysis.md). */
+import type { Code } from '../../src/analysis/finding.ts'
+
+/** Documents: an object of the mesh, and objects of a cluster. */
+export const mesh = (kind: string, path: string, spec: string, more = '', group = 'networking') => {
+  const [namespace, name] = path.split('/')
+  return `apiVersion: ${group}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}${more}}\nspec: ${spec}`
+}
+const namespace = (name: string, labels: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: ${labels}}`
+export const service = (path: string, ports: string, selector = '{app: web}', more = '') => {
+  const [owner, name] = path.split('/')
+  return `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: ${owner}${more}}\nspec: {selector: ${selector}, ports: [${ports}]}`
+}
+const http = '{name: http, port: 80}'
+export const workload = (
+  kind: string,
+  path: string,
+  metadata: string,
+  spec = 'containers: [{name: app, image: app, ports: [{containerPort: 80}]}]',
+) => {
+  const [owner, name] = path.split('/')
+  if (kind === 'Pod') return `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: ${owner}, ${metadata}}\nspec: {${spec}}`
+  return `apiVersion: apps/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${owner}}\nspec: {template: {metadata: {${metadata}}, spec: {${spec}}}}`
+}
+const configMap = (name: string, key: string, text: string) =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, namespace: mesh-system}\ndata: {${key}: ${JSON.stringify(text)}}`
+const injected = namespace('shop', '{mesh-injection: enabled}')
+const labels = 'labels: {app: web}'
+const proxied = (image: string) => `containers: [{name: app, image: app}, {name: mesh-proxy, image: ${image}}]`
+export const route = (http: string) => mesh('VirtualService', 'shop/v', `{hosts: [web], http: [${http}]}`)
+export const toWeb = 'route: [{destination: {host: web}}]'
+const entry = (path: string, rest: string) => mesh('ServiceEntry', path, `{hosts: [a.example], ports: [{number: 80, name: http}], ${rest}}`)
+export const patch = (type: string) =>
+  mesh(
+    'EnvoyFilter',
+    'shop/f',
+    `{configPatches: [{applyTo: HTTP_FILTER, patch: {operation: INSERT_FIRST, value: {name: x, typed_config: {"@type": type.googleapis.com/${type}}}}}]}`,
+  )
+
+/** A mistake. */
+export interface Example {
+  readonly wrong: readonly string[]
+  /** Where it is told. */
+  readonly at: string
+  /** The same without the mistake. */
+  readonly right: readonly string[]
+}
+
+const strict = mesh('PeerAuthentication', 'shop/p', '{mtls: {mode: STRICT}}', '', 'security')
+const tokens = mesh(
+  'RequestAuthentication',
+  'shop/t',
+  '{selector: {matchLabels: {app: web}}, jwtRules: [{issuer: a, jwksUri: "https://a.example/keys"}]}',
+  '',
+  'security',
+)
+const plain = mesh('DestinationRule', 'shop/d', '{host: web, trafficPolicy: {tls: {mode: DISABLE}}}')
+const gateway = (port: number) =>
+  mesh('Gateway', 'shop/g', `{selector: {app: web}, servers: [{port: {number: ${port}, name: http, protocol: HTTP}, hosts: ["*"]}]}`)
+const webPod = workload('Pod', 'shop/web', labels, proxied('mesh/pilot-agent'))
+const annotated = (text: string) => workload('Deployment', 'shop/web', `${labels}, annotations: {${text}}`)
+const web = service('shop/web', http)
+const custom = mesh('AuthorizationPolicy', 'shop/p', '{action: CUSTOM, provider: {name: asker}, rules: [{}]}', '', 'security')
+const at = (text: string) => `IST${text}`
+
+/** The mistakes by their code. */
+export const examples: Partial<Record<Code, readonly Example[]>> = {
+  IST0002: [
+    {
+      wrong: [web, route(`{fault: {delay: {fixedDelay: 1s, percent: 5}}, ${toWeb}}`)],
+      at: at('0002 VirtualService/shop/v spec.http[0].fault.delay.percent'),
+      right: [web, route(`{fault: {delay: {fixedDelay: 1s, percentage: {value: 5}}}, ${toWeb}}`)],
+    },
+    {
+      wrong: [web, mesh('DestinationRule', 'shop/d', '{host: web, trafficPolicy: {loadBalancer: {simple: LEAST_CONN}}}')],
+      at: at('0002 DestinationRule/shop/d spec.trafficPolicy.loadBalancer.simple'),
+      right: [web, mesh('DestinationRule', 'shop/d', '{host: web, trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST}}}')],
+    },
+  ],
+  IST0101: [
+    {
+      wrong: [custom, configMap('mesh', 'mesh', 'extensionProviders: [{name: askr, envoyExtAuthzGrpc: {service: a.b, port: 1}}]')],
+      at: at('0101 AuthorizationPolicy/shop/p spec.provider.name'),
+      right: [custom, configMap('mesh', 'mesh', 'extensionProviders: [{name: asker, envoyExtAuthzGrpc: {service: a.b, port: 1}}]')],
+    },
+  ],
+  IST0102: [
+    {
+      wrong: [namespace('shop', '{}'), web, workload('Deployment', 'shop/web', labels), route(`{${toWeb}}`)],
+      at: at('0102 Namespace//shop metadata.labels'),
+      right: [namespace('shop', '{mesh-injection: disabled}'), web, workload('Deployment', 'shop/web', labels), route(`{${toWeb}}`)],
+    },
+  ],
+  IST0103: [{ wrong: [injected, workload('Pod', 'shop/web', labels)], at: at('0103 Pod/shop/web spec.containers'), right: [injected, webPod] }],
+  IST0104: [{ wrong: [web, webPod, gateway(8080)], at: at('0104 Gateway/shop/g spec.servers[0].port.number'), right: [web, webPod, gateway(80)] }],
+  IST0105: [
+    {
+      wrong: [configMap('mesh-sidecar-injector', 'values', 'global: {hub: my.hub, tag: "2", proxy: {image: agent}}'), webPod],
+      at: at('0105 Pod/shop/web spec.containers'),
+      right: [
+        configMap('mesh-sidecar-injector', 'values', 'global: {hub: my.hub, tag: "2", proxy: {image: agent}}'),
+        workload('Pod', 'shop/web', labels, proxied('my.hub/agent:2')),
+      ],
+    },
+  ],
+  IST0107: [
+    {
+      wrong: [service('shop/web', http, '{app: web}', ', annotations: {sidecar.istio.io/inject: "true"}')],
+      at: at('0107 Service/shop/web metadata.annotations[sidecar.istio.io/inject]'),
+      right: [service('shop/web', http, '{app: web}', ', annotations: {networking.istio.io/exportTo: "."}')],
+    },
+  ],
+  IST0108: [
+    {
+      wrong: [web, annotated('sidecar.mesh.io/injekt: "true"')],
+      at: at('0108 Deployment/shop/web spec.template.metadata.annotations[sidecar.mesh.io/injekt]'),
+      right: [web, annotated('sidecar.mesh.io/inject: "true", example.com/injekt: "true"')],
+    },
+  ],
+  IST0113: [
+    {
+      wrong: [injected, web, workload('Deployment', 'shop/web', labels), strict, plain],
+      at: at('0113 DestinationRule/shop/d spec.trafficPolicy.tls.mode'),
+      right: [namespace('shop', '{mesh-injection: disabled}'), web, workload('Deployment', 'shop/web', labels), strict, plain],
+    },
+  ],
+  IST0116: [
+    {
+      wrong: [injected, web, service('shop/raw', '{name: tcp, port: 81, targetPort: 80}'), workload('Deployment', 'shop/web', labels)],
+      at: at('0116 Deployment/shop/web spec.template.metadata.labels'),
+      right: [injected, web, service('shop/raw', '{name: http, port: 81, targetPort: 80}'), workload('Deployment', 'shop/web', labels)],
+    },
+  ],
+  IST0117: [
+    {
+      wrong: [injected, workload('Deployment', 'shop/web', labels)],
+      at: at('0117 Deployment/shop/web spec.template.metadata.labels'),
+      right: [injected, workload('Deployment', 'shop/web', labels, 'containers: [{name: worker, image: w}]')],
+    },
+  ],
+  IST0118: [
+    {
+      wrong: [injected, service('shop/web', '{name: metrics, port: 80}')],
+      at: at('0118 Service/shop/web spec.ports[0].name'),
+      right: [injected, service('shop/web', '{name: metrics, appProtocol: http, port: 80}')],
+    },
+  ],
+  IST0119: [
+    {
+      wrong: [service('shop/web', '{name: tcp, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
+      at: at('0119 RequestAuthentication/shop/t spec.selector'),
+      right: [service('shop/web', '{name: tcp, port: 81}, {name: http, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
+    },
+  ],
+  IST0122: [
+    {
+      wrong: [web, route(`{match: [{uri: {regex: "api/v1"}}], ${toWeb}}`)],
+      at: at('0122 VirtualService/shop/v spec.http[0].match[0].uri.regex'),
+      right: [web, route(`{match: [{uri: {regex: "/api/v1|.*x"}}, {uri: {regex: "(a|/b).*"}}, {uri: {regex: "a|/b"}}], ${toWeb}}`)],
+    },
+  ],
+  IST0123: [
+    {
+      wrong: [namespace('shop', '{mesh-injection: enabled, istio.io/rev: canary}')],
+      at: at('0123 Namespace//shop metadata.labels'),
+      right: [namespace('shop', '{istio.io/rev: canary}')],
+    },
+  ],
+  IST0125: [
+    {
+      wrong: [web, annotated('traffic.sidecar.mesh.io/excludeInboundPorts: "80,x"')],
+      at: at('0125 Deployment/shop/web spec.template.metadata.annotations[traffic.sidecar.mesh.io/excludeInboundPorts]'),
+      right: [web, annotated('traffic.sidecar.mesh.io/excludeInboundPorts: "80,81"')],
+    },
+  ],
+  IST0126: [
+    {
+      wrong: [configMap('mesh', 'meshNetworks', 'networks: {net: {endpoints: [{fromRegistry: nowhere}]}}')],
+      at: at('0126 MeshNetworks// networks.net.endpoints[0].fromRegistry'),
+      right: [configMap('mesh', 'meshNetworks', 'networks: {net: {endpoints: [{fromRegistry: Kubernetes}]}}')],
+    },
+  ],
+  IST0135: [
+    {
+      wrong: [web, annotated('sidecar.mesh.io/discoveryAddress: "a:1"')],
+      at: at('0135 Deployment/shop/web spec.template.metadata.annotations[sidecar.mesh.io/discoveryAddress]'),
+      right: [web, annotated('proxy.mesh.io/config: "{discoveryAddress: a:1}"')],
+    },
+  ],
+  IST0136: [
+    {
+      wrong: [web, annotated('inject.mesh.io/templates: grpc')],
+      at: at('0136 Deployment/shop/web spec.template.metadata.annotations[inject.mesh.io/templates]'),
+      right: [web, annotated('sidecar.mesh.io/logLevel: debug')],
+    },
+  ],
+  MESH0002: [
+    {
+      wrong: [entry('shop/e', 'resolution: STATIC, endpoints: [{address: 127.0.0.1}]'), mesh('Sidecar', 'other/s', '{egress: [{hosts: ["./*"]}]}')],
+      at: 'MESH0002 ServiceEntry/shop/e spec.endpoints[0].address',
+      right: [
+        entry('shop/e', 'exportTo: ["."], resolution: STATIC, endpoints: [{address: 127.0.0.1}]'),
+        mesh('Sidecar', 'other/s', '{egress: [{hosts: ["./*"]}]}'),
+      ],
+    },
+  ],
+  MESH0003: [
+    {
+      wrong: [patch('envoy.extensions.filters.http.lua.v3.Lau')],
+      at: 'MESH0003 EnvoyFilter/shop/f spec.configPatches[0].patch.value.typed_config.@type',
+      right: [patch('envoy.extensions.filters.http.lua.v3.Lua')],
+    },
+    {
+      wrong: [patch('envoy.config.filter.http.lua.v2.Lua')],
+      at: 'MESH0003 EnvoyFilter/shop/f spec.configPatches[0].patch.value.typed_config.@type',
+      right: [patch('example.of.another.Build')],
+    },
+  ],
+  MESH0004: [
+    {
+      wrong: [entry('shop/e', 'resolution: DNS'), entry('a/f', 'resolution: DNS')],
+      at: 'MESH0004 ServiceEntry/shop/e spec.hosts[0]',
+      right: [entry('shop/e', 'resolution: DNS, exportTo: ["."]'), entry('a/f', 'resolution: DNS, exportTo: ["."]')],
+    },
+    {
+      wrong: [
+        web,
+        plain,
+        mesh('DestinationRule', 'shop/e', '{host: web.shop.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}'),
+      ],
+      at: 'MESH0004 DestinationRule/shop/e spec.trafficPolicy',
+      right: [web, plain, mesh('DestinationRule', 'shop/e', '{host: web, subsets: [{name: a, labels: {a: b}}]}')],
+    },
+  ],
+}
