@@ -6,7 +6,7 @@ import { type Digest, digestOf, Generations } from './generations.ts'
 import type { notKept } from './history.ts'
 import { sameContent, withPartsOf } from './same-content.ts'
 
-/** An object that was added, replaced or removed. */
+/** An object that was added, replaced or removed. One of both is there. */
 export interface ObjectChange {
   readonly before: ConfigObject | undefined
   readonly now: ConfigObject | undefined

@@ -176,8 +176,16 @@ export class MeshState {
     if (kind === 'ServiceEntry') this.#entries.setEntry(key, before as ServiceEntry | undefined, now as ServiceEntry | undefined, records)
     else if (kind === 'WorkloadEntry') this.#workloadChanged(key, before as WorkloadEntry | undefined, now as WorkloadEntry | undefined)
     else if (kinds.get(kind)?.without !== undefined) return false
-    else this.#changed.set(key, { before: this.#changed.has(key) ? this.#changed.get(key)?.before : before, now })
+    else this.#objectChanged(key, before, now)
     return true
+  }
+
+  /** An object that came and went since the last snapshot is no change. */
+  #objectChanged(key: string, replaced: ConfigObject | undefined, now: ConfigObject | undefined): void {
+    const known = this.#changed.get(key)
+    const before = known ? known.before : replaced
+    if (before ?? now) this.#changed.set(key, { before, now })
+    else this.#changed.delete(key)
   }
 
   /** Replaces the mesh configuration that counts while no source gives one. Returns whether the one in force differs from before. */

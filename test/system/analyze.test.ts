@@ -130,7 +130,8 @@ describe('pilot-discovery analyze and validate', () => {
     expect(error('analyze', '--fail-on', 'everything', dir)).to.equal(
       'Error: --fail-on: "everything" is not a level; choose from error, warning, info',
     )
-    expect(error('analyze', '--json', '--sarif', dir)).to.equal('Error: --json and --sarif exclude each other')
+    const both = run(['analyze', '--json', '--sarif', dir])
+    expect([both.stdout, both.stderr]).to.deep.equal(['{\n  "error": "--json and --sarif exclude each other"\n}\n', ''])
     expect(error('analyze', dir, '--nosuch')).to.equal('Error: unknown flag: --nosuch')
     expect(error('analyze')).to.equal('Error: a file or directory is needed, or - for standard input, or --cluster')
     expect(error('validate')).to.equal('Error: a file or directory is needed, or - for standard input')

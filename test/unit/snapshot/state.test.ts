@@ -66,6 +66,14 @@ describe('snapshots', () => {
     expect(turned(() => state.setConfig('PeerAuthentication/ns/p', undefined)).changes.objects).to.deep.equal([{ before: now, now: undefined }])
   })
 
+  it('list no object that came and went in between', () => {
+    const { changes, onlyEndpoints } = turned(() => {
+      set(document('DestinationRule', 'brief', '{host: a.com}'))
+      state.setConfig('DestinationRule/ns/brief', undefined)
+    })
+    expect([changes.objects, onlyEndpoints, isNothing(changes)]).to.deep.equal([[], true, true])
+  })
+
   it('name the key sources as the same set until a RequestAuthentication changes', () => {
     const tokens = (issuer: string) => document('RequestAuthentication', 't', `{jwtRules: [{issuer: ${issuer}}]}`, 'security')
     set(tokens('https://a'))
