@@ -38,11 +38,15 @@ describe(`the quickstart, Envoy ${version}`, () => {
   const processesAt = (directory: string) =>
     readdirSync('/proc').filter((pid) => {
       try {
-        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').length > 0 && inside(directory, pid)
+        return /^\d+$/.test(pid) && commandOf(pid).length > 0 && inside(directory, pid)
       } catch {
         return false
       }
     })
+
+  /** The system ends an Envoy with its agent from the moment on in which setpriv, as which the process begins, has become Envoy. */
+  const untilEnvoysRun = (directory: string) =>
+    until('the Envoys to run', () => processesAt(directory).filter((pid) => commandOf(pid).startsWith(`${binary}\0`)).length === 3)
 
   it('shows a request with mutual TLS, one that a policy denies and why, applies changes, ends by Ctrl-C, and leaves what it is asked to keep', async () => {
     const kept = join(folder, 'kept')
@@ -75,18 +79,18 @@ describe(`the quickstart, Envoy ${version}`, () => {
   it('ends all of it and names the part when a part ends by itself', async () => {
     const one = quickstart(['--first-port', String(await freePorts(portCount))])
     const [, directory = ''] = await one.output.says(/, in (\S+)\n/)
-    await until('the agents to run', () => processesAt(directory).length >= 7)
-    const victim = processesAt(directory).find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pilot-agent.js\0proxy\0router'))
+    await untilEnvoysRun(directory)
+    const victim = processesAt(directory).find((pid) => commandOf(pid).includes('pilot-agent.js\0proxy\0router'))
     process.kill(Number(victim), 'SIGKILL')
     expect((await one.ended).code).to.equal(255)
     await one.output.says('Error: the agent of gateway ended by SIGKILL; its last lines:')
-    expect(processesAt(directory)).to.deep.equal([])
+    await until('all processes to end', () => processesAt(directory).length === 0)
     expect(leftovers()).to.deep.equal([])
   })
 
   it('leaves no process when it is killed', async () => {
     const one = quickstart(['--first-port', String(await freePorts(portCount)), '--keep', join(folder, 'killed')])
-    await until('the Envoys to run', () => processesAt(join(folder, 'killed')).length >= 7)
+    await untilEnvoysRun(join(folder, 'killed'))
     one.signal('SIGKILL')
     await one.ended
     await until('all processes to end', () => processesAt(join(folder, 'killed')).length === 0)
@@ -112,4 +116,13 @@ describe(`the quickstart, Envoy ${version}`, () => {
 /** Whether a process works in a directory. */
 function inside(directory: string, pid: string): boolean {
   return readlinkSync(`/proc/${pid}/cwd`).startsWith(directory)
+}
+
+/** Returns the command line of a process, empty when it has ended. */
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
 }
