@@ -1,10 +1,11 @@
-// Builds the package into dist/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
+// Builds the package into dist/, and that of the agent alone into dist-agent/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
 // Bundled because a thread would look for, read and link up to three hundred modules otherwise.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Plugin } from '@oclif/core/config'
 import { build } from 'esbuild'
+import { writeAgentPackage } from './agent-package.js'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
@@ -63,7 +64,13 @@ const ofPlugins = plugins.flatMap(({ name, folder, modules }) =>
   modules.map((path) => ({ in: join(folder, path), out: `plugins/${name}/${path.slice(0, -'.js'.length)}` })),
 )
 // Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other.
-for (const entryPoints of [own(discovery), own(agent), ofPlugins]) {
+/** What the agent consists of, below dist/. */
+const ofAgent = []
+for (const [entryPoints, isOfAgent] of [
+  [own(discovery), false],
+  [own(agent), true],
+  [ofPlugins, true],
+]) {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints,
@@ -83,10 +90,10 @@ for (const entryPoints of [own(discovery), own(agent), ofPlugins]) {
     minifySyntax: true,
     logLevel: 'warning',
   })
-  mkdirSync(join(dist, 'bin'), { recursive: true })
   for (const { path, text } of outputFiles) {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, requireBuiltIns(text))
+    if (isOfAgent) ofAgent.push(relative(dist, path))
   }
 }
 for (const name of ['pilot-discovery.js', 'pilot-agent.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))
@@ -105,3 +112,4 @@ for (const { name, folder, pjson } of plugins) {
   writeFileSync(join(built, 'package.json'), JSON.stringify(pjson))
   copyFileSync(join(folder, 'oclif.manifest.json'), join(built, 'oclif.manifest.json'))
 }
+writeAgentPackage(root, ofAgent)

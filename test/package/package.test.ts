@@ -1,12 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { Agent } from '../harness/agent.ts'
+import { envoyBinaries } from '../harness/envoy.ts'
 import { runCommand, Service } from '../harness/service.ts'
+import { takeTour } from '../harness/tour.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -28,6 +30,15 @@ describe('the lock file', () => {
   })
 })
 
+/** Returns a Node of the system in `PATH` that is too old for the project; undefined when there is none. */
+function oldNode(): string | undefined {
+  const candidates = (process.env.PATH ?? '').split(':').map((path) => join(path, 'node'))
+  return candidates.find((path) => {
+    const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' })
+    return Number(/^v(\d+)/.exec(stdout ?? '')?.[1] ?? 99) < 22
+  })
+}
+
 describe('the package', () => {
   const folder = mkdtempSync(join(tmpdir(), 'mesh-package-'))
   const installed = join(folder, 'node_modules/mesh-control-plane')
@@ -37,6 +48,8 @@ describe('the package', () => {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+  /** Where the package of the agent alone is installed. */
+  const agentFolder = mkdtempSync(join(tmpdir(), 'mesh-agent-package-'))
   let files: readonly string[] = []
 
   before(() => {
@@ -47,13 +60,22 @@ describe('the package', () => {
     files = packed?.files.map((file) => file.path) ?? []
     writeFileSync(join(folder, 'package.json'), '{"private": true}')
     npm(['install', '--prefer-offline', join(folder, packed?.filename ?? '')], folder)
+    const [agent] = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder, './dist-agent'], root)) as { filename: string }[]
+    writeFileSync(join(agentFolder, 'package.json'), '{"private": true}')
+    npm(['install', '--prefer-offline', join(folder, agent?.filename ?? '')], agentFolder)
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
+  after(() => {
+    for (const one of [folder, agentFolder]) rmSync(one, { recursive: true, force: true })
+  })
 
   it('holds built JavaScript and the wire types, no sources, and installs no tools', () => {
     expect(files).to.include.members([
       'README.md',
+      'SECURITY.md',
       'LICENSE',
+      'docs/agent.md',
+      'examples/two-workloads/mesh/stock.yaml',
+      'examples/two-workloads/stock/etc/mesh/config/mesh',
       'bin/pilot-discovery.js',
       'bin/pilot-agent.js',
       'dist/bin/discovery-main.js',
@@ -63,7 +85,11 @@ describe('the package', () => {
       'dist/bin/discovery/ca/show.js',
       'dist/bin/agent/oclif.manifest.json',
     ])
-    expect(files.filter((file) => /\.ts$|\.proto$|^(src|test|actors|bench|protocols|node_modules)\//.test(file))).to.deep.equal([])
+    expect(
+      files.filter((file) =>
+        /\.ts$|\.proto$|^(src|test|actors|bench\/.*\.[jt]s|protocols|node_modules)\/|\/var\/|\/etc\/(certs|cacerts|mesh\/proxy)\//.test(file),
+      ),
+    ).to.deep.equal([])
     for (const tool of ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds', 'typescript', 'mocha'])
       expect(existsSync(join(folder, 'node_modules', tool)), tool).to.equal(false)
     const { scripts } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
@@ -114,6 +140,7 @@ describe('the package', () => {
 
   for (const [where, script] of [
     ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-agent')],
+    ['installed alone', join(agentFolder, 'node_modules/.bin/pilot-agent')],
     ['run from dist/', join(root, 'dist/bin/pilot-agent.js')],
   ] as const)
     it(`${where}: has an agent that helps, serves and drains a proxy`, async () => {
@@ -130,6 +157,40 @@ describe('the package', () => {
         await agent.dispose()
       }
     })
+
+  it('has a sibling with the agent alone, of at most 40 MB without the Node that comes with it', () => {
+    const sizes = readdirSync(join(agentFolder, 'node_modules'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => !/^(node-|node_modules\/node-)/.test(path))
+      .map((path) => lstatSync(join(agentFolder, 'node_modules', path)))
+      .map((found) => (found.isFile() ? found.size : 0))
+    expect(sizes.reduce((sum, size) => sum + size, 0))
+      .to.be.greaterThan(1e6)
+      .and.lessThan(40e6)
+    expect(readdirSync(join(agentFolder, 'node_modules')).filter((name) => !/^(\.|node-)/.test(name))).to.deep.equal(['mesh-agent'])
+  })
+
+  it('runs on an older Node: it starts the one that came with it', function () {
+    const older = oldNode()
+    if (older === undefined) return this.skip()
+    for (const [where, name] of [
+      [folder, 'pilot-discovery'],
+      [agentFolder, 'pilot-agent'],
+    ] as const) {
+      const { status, stdout } = spawnSync(older, [join(where, 'node_modules/.bin', name), 'version'], { encoding: 'utf8' })
+      expect([status, stdout], name).to.deep.include(0)
+      expect(stdout, name).to.contain(`node ${process.version}`)
+    }
+    rmSync(join(agentFolder, 'node_modules/.bin/node'))
+    const without = spawnSync(older, [join(agentFolder, 'node_modules/.bin/pilot-agent'), 'version'], { encoding: 'utf8' })
+    expect(without.status).to.equal(255)
+    expect(without.stderr).to.match(/^Error: Node v\d+\.\S+ is too old: version 22\.18 or newer is needed\. /)
+  })
+
+  it('prints what the tour of README says, installed', async function () {
+    const envoy = envoyBinaries().at(-1)
+    if (!envoy) return this.skip()
+    await takeTour(folder, join(folder, 'node_modules/.bin/pilot-discovery'), envoy.path)
+  })
 
   it('helps, completes and suggests without any other package', async () => {
     const alone = mkdtempSync(join(tmpdir(), 'mesh-alone-'))

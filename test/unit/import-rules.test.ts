@@ -17,7 +17,10 @@ function documented(): string[] {
   const rooms = rows.map(([, room, imports]) => ({ room: room?.replace(/\/$/, '') as string, imports }))
   const pushPath = rooms.filter(({ imports }) => imports === undefined).map(({ room }) => room)
   const known = rooms.map(({ room }) => room)
-  const named = (name: string) => (name === 'rooms of the push path' ? pushPath : [`${shared.includes(name) ? 'actors' : 'src'}/${name}`])
+  const named = (name: string) => {
+    if (name === 'rooms of the push path') return pushPath
+    return [name.includes('/') ? name : `${shared.includes(name) ? 'actors' : 'src'}/${name}`]
+  }
   const allowed = (room: string, imports: string | undefined) => {
     if (imports === 'all') return known
     if (imports === 'none') return []

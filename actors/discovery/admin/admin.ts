@@ -76,6 +76,9 @@ const givenUpMs = 10_000
 /** A refused connection is logged when this many milliseconds have passed since the previous one. */
 const quietRefusalsMs = 60_000
 
+/** Said when the service is ready. */
+const whatNext = '"pilot-discovery request GET /debug" lists what can be asked, "pilot-discovery help" the commands'
+
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const { supervisor, options, features, metrics, log, readiness } = parts
@@ -96,7 +99,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       await Promise.race([supervisor.changed(), pause(quietMs)])
     }
     startup.set(process.uptime())
-    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
+    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms; ${whatNext}`)
   })()
   const scraper = new Scraper(supervisor, metrics)
   // The page servers: on --httpAddr, on the admin socket, on --monitoringAddr, and on both loopback addresses for ControlZ.

@@ -1,4 +1,4 @@
-/** What README says of configuration from files and of certificates, with the documents and outputs of its text. */
+/** What docs/first-steps.md says of configuration from files and of certificates, with the documents and outputs of its text. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -8,21 +8,21 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/first-steps.md', import.meta.url), 'utf8')
 
-/** The content of a file that a command of README writes. */
+/** The content of a file that a command of the page writes. */
 function documentOf(file: string): string {
-  const [, text] = readme.split(`cat > config/${file}`)[1]?.match(/<<'?YAML'?\n([\s\S]*?)\nYAML\n/) ?? []
-  if (text === undefined) throw new Error(`README writes no ${file}`)
+  const [, text] = page.split(`cat > config/${file}`)[1]?.match(/<<'?YAML'?\n([\s\S]*?)\nYAML\n/) ?? []
+  if (text === undefined) throw new Error(`the page writes no ${file}`)
   return text
 }
 
-/** What README prints after a command. */
+/** What the page prints after a command. */
 function outputOf(command: string): string {
-  return readme.split(`$ npx pilot-discovery ${command}\n`)[1]?.match(/^([\s\S]*?)(?=^\$ |^```)/m)?.[1] ?? ''
+  return page.split(`$ npx pilot-discovery ${command}\n`)[1]?.match(/^([\s\S]*?)(?=^\$ |^```)/m)?.[1] ?? ''
 }
 
-describe('the commands of README', function () {
+describe('the commands of the first steps', function () {
   // Each command takes seconds on a busy machine.
   this.timeout(400_000)
   let service: Service
