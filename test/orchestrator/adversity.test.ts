@@ -189,7 +189,7 @@ describe('discovery behind a hostile relay', () => {
     const before = seen(client)
     const lists = (await kind(one, 'Pod')).lists
     relay.away()
-    await one.output.says(/pods failed: .*the last state stays/)
+    await one.output.says(/failed: .*the last state stays/)
     scale('web', 2)
     await settles('web', 2)
     cluster.compactStore()

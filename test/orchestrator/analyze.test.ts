@@ -108,7 +108,7 @@ describe('the analysis of a real cluster', function () {
       file,
       [
         route('lost', 'reviews.other.svc.cluster.local').replace('[web]', '[lost]'),
-        'apiVersion: v1\nkind: Secret\nmetadata: {name: cert, namespace: shop}\nstringData: {a: b}',
+        'apiVersion: v1\nkind: Secret\nmetadata: {name: cert, namespace: shop}\nstringData: {tls.crt: a, tls.key: b}',
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}',
       ].join('\n---\n'),
     )

@@ -237,7 +237,9 @@ describe('pilot-discovery ca', () => {
     await beginRotation(ca)
     expect((await ca('show')).stdout).to.include('Rotation stage: announce since ')
     writeFileSync(join(service.authorityDir, 'ledger.json'), '{')
-    expect((await ca('ledger')).stderr).to.match(/^the ledger of issued certificates cannot be read and begins anew: /)
+    expect((await ca('ledger')).stderr).to.match(
+      /^the ledger of issued certificates begins anew, and is not saved before the stored one is restored or removed: /,
+    )
     const exported = await ca('export', '--to', join(service.dir, '.out'), '--private-key')
     expect(exported.stdout.trim().split('\n')).to.deep.equal(
       ['root-cert', 'ca-cert', 'ca-key'].map((name) => join(service.dir, '.out', `${name}.pem`)),

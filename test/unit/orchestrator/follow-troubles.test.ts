@@ -12,9 +12,9 @@ class Subject {
     () => this.now,
   )
 
-  fails(name: string, reason: string, code?: number, isListed = false): void {
+  fails(name: string, reason: string, code?: number, isListed = false, consequence = ''): void {
     const refusal: FollowFailure['refusal'] = code === undefined ? undefined : { code, reason, askedMs: 0 }
-    this.troubles.failed({ path: `/${name}`, shown: name, trouble: `list of ${name} failed: ${reason}`, refusal, reason, isListed })
+    this.troubles.failed({ path: `/${name}`, shown: name, what: `list of ${name} failed`, refusal, reason, consequence, isListed })
   }
 
   recovers(name: string): void {
@@ -39,6 +39,18 @@ describe('resources that cannot be followed', () => {
     expect(subject.troubles.texts).to.deep.equal([])
     subject.fails('pods', 'nothing came for 10 s')
     expect(subject.said).to.have.length(1)
+  })
+
+  it('of a server that does not answer are told with another line where something else follows', () => {
+    const subject = new Subject()
+    for (const name of ['nodes', 'leases']) subject.fails(name, 'nothing came for 10 s')
+    for (const name of ['pods', 'services']) subject.fails(name, 'nothing came for 10 s', undefined, false, 'the service is not ready')
+    expect(subject.said).to.deep.equal([
+      'error cluster c1: list of nodes failed: nothing came for 10 s',
+      'error cluster c1: list of pods failed: nothing came for 10 s; the service is not ready',
+    ])
+    for (const name of ['nodes', 'leases', 'pods', 'services']) subject.recovers(name)
+    expect(subject.said).to.deep.equal(['info cluster c1: nodes, leases are followed again', 'info cluster c1: pods, services are followed again'])
   })
 
   it('are told each with its own line where the server refuses them', () => {

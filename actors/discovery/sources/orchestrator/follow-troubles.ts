@@ -1,4 +1,4 @@
-/** What is said of the resources of a cluster that cannot be followed at present: each reason once, however many resources have it (docs/operation.md, C4). */
+/** What is said of the resources of a cluster that cannot be followed at present: each reason once for each consequence, however many resources have it (docs/operation.md, C4). */
 import type { Refusal } from '../../../../src/orchestrator/list-watch.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { ScopedLogger } from '../../../runtime/logger.ts'
@@ -8,18 +8,20 @@ export interface FollowFailure {
   readonly path: string
   /** The resource, for people. */
   readonly shown: string
-  /** What has failed and what follows from it, for people. */
-  readonly trouble: string
+  /** What has failed, for people. */
+  readonly what: string
   readonly refusal: Refusal | undefined
   readonly reason: string
+  /** What follows from it, for people; empty: nothing. */
+  readonly consequence: string
   /** Whether the resource has been listed before. */
   readonly isListed: boolean
 }
 
-/** What stands of a resource. `isLogged`: the log has a line of this resource alone. */
+/** What stands of a resource. `alike`: what one line tells of all that have it in common. `isLogged`: the log has a line of this resource alone. */
 interface Trouble {
   readonly text: string
-  readonly reason: string
+  readonly alike: string
   readonly since: number
   readonly isLogged: boolean
 }
@@ -34,7 +36,7 @@ export class FollowTroubles {
   readonly #log: ScopedLogger
   readonly #now: () => number
   readonly #troubles = new Map<string, Trouble>()
-  /** The resources that have failed without an answer of the server, by the reason, of which one line tells. */
+  /** The resources that have failed without an answer of the server, by what they have in common. */
   readonly #alike = new Map<string, { readonly paths: Set<string>; readonly shown: Set<string> }>()
   /** The resources that the server has yet to begin with. */
   readonly #starting = new Set<string>()
@@ -52,10 +54,11 @@ export class FollowTroubles {
 
   /** An attempt has failed. */
   failed(failure: FollowFailure): void {
-    const { path, shown, trouble, reason } = failure
+    const { path, shown, what, reason, consequence } = failure
     const before = this.#troubles.get(path)
-    const text = `cluster ${this.#cluster}: ${trouble}`
-    const set = (since: number, isLogged: boolean) => this.#troubles.set(path, { text, reason, since, isLogged })
+    const alike = consequence === '' ? reason : `${reason}; ${consequence}`
+    const text = `cluster ${this.#cluster}: ${what}: ${alike}`
+    const set = (since: number, isLogged: boolean) => this.#troubles.set(path, { text, alike, since, isLogged })
     if (isStarting(failure) && (before === undefined || this.#starting.has(path))) {
       const since = before?.since ?? this.#now()
       if (this.#now() - since < startMs) {
@@ -65,9 +68,9 @@ export class FollowTroubles {
     }
     this.#starting.delete(path)
     const { since = this.#now(), isLogged = false } = before ?? {}
-    if (before && before.reason !== reason) this.#leave(path, shown, before.reason)
+    if (before && before.alike !== alike) this.#leave(path, shown, before.alike)
     if (failure.refusal === undefined) {
-      this.#join(failure, text)
+      this.#join(failure, alike, text)
       return void set(since, isLogged)
     }
     if (before?.text !== text || !isLogged) this.#log.error(text)
@@ -78,7 +81,7 @@ export class FollowTroubles {
   recovered(path: string, shown: string): void {
     const before = this.#troubles.get(path)
     if (!before) return
-    const alike = this.#alike.get(before.reason)
+    const alike = this.#alike.get(before.alike)
     this.drop(path, shown)
     const isLast = alike?.paths.size === 0
     if (isLast || before.isLogged)
@@ -89,7 +92,7 @@ export class FollowTroubles {
   /** Nothing is said of a resource any more. Returns whether it was in trouble. */
   drop(path: string, shown: string): boolean {
     this.#starting.delete(path)
-    this.#leave(path, shown, this.#troubles.get(path)?.reason)
+    this.#leave(path, shown, this.#troubles.get(path)?.alike)
     return this.#troubles.delete(path)
   }
 
@@ -100,18 +103,18 @@ export class FollowTroubles {
     this.#starting.add(path)
   }
 
-  #join({ path, shown, reason }: FollowFailure, text: string): void {
-    const alike = this.#alike.get(reason)
-    if (!alike) this.#log.error(text)
-    const { paths, shown: all } = alike ?? { paths: new Set(), shown: new Set() }
-    this.#alike.set(reason, { paths: paths.add(path), shown: all.add(shown) })
+  #join({ path, shown }: FollowFailure, alike: string, text: string): void {
+    const known = this.#alike.get(alike)
+    if (!known) this.#log.error(text)
+    const { paths, shown: all } = known ?? { paths: new Set(), shown: new Set() }
+    this.#alike.set(alike, { paths: paths.add(path), shown: all.add(shown) })
   }
 
-  /** A resource does not fail for this reason any more. */
-  #leave(path: string, shown: string, reason = ''): void {
-    const alike = this.#alike.get(reason)
-    alike?.paths.delete(path)
-    alike?.shown.delete(shown)
-    if (alike?.paths.size === 0) this.#alike.delete(reason)
+  /** A resource does not have this in common with others any more. */
+  #leave(path: string, shown: string, alike = ''): void {
+    const known = this.#alike.get(alike)
+    known?.paths.delete(path)
+    known?.shown.delete(shown)
+    if (known?.paths.size === 0) this.#alike.delete(alike)
   }
 }

@@ -341,17 +341,17 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     const what = forbidden ?? `${verb} of ${shownResource(resource)} failed`
     const isUnread = isAwaited && !this.#listed.has(path)
     if (isUnread && follower.mayBeUnread) this.#unread.add(path)
-    const kept = this.#listed.has(path)
-      ? '; the last state stays'
+    const isListed = this.#listed.has(path)
+    const consequence = isListed
+      ? 'the last state stays'
       : this.#unread.has(path)
-        ? '; --allowUnreadableConfig is set: the process goes on without them'
+        ? '--allowUnreadableConfig is set: the process goes on without them'
         : isUnread && !this.#isListed
           ? this.#context.config.isRemote
-            ? '; nothing of this cluster is known before they are listed'
-            : '; the service is not ready before they are listed'
+            ? 'nothing of this cluster is known before they are listed'
+            : 'the service is not ready before they are listed'
           : ''
-    const shown = shownResource(resource)
-    this.#troubles.failed({ path, shown, trouble: `${what}: ${reason}${kept}`, refusal, reason, isListed: this.#listed.has(path) })
+    this.#troubles.failed({ path, shown: shownResource(resource), what, refusal, reason, consequence, isListed })
     this.#noteTroubles()
     follower.failed?.(`${what}: ${reason}`)
     if (forbidden !== undefined) follower.forbidden?.()
