@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
 import { discoveryScript } from '../harness/commands.ts'
+import { pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
 import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 
 interface Told {
@@ -103,12 +104,15 @@ describe('the analysis of a real cluster', function () {
   })
 
   it('has files in the place of what the cluster has', async () => {
+    const certificates = new SiteCertificates()
+    const pair = pairValues(certificates.issue('web.example', certificates.authority('root')))
+    certificates.dispose()
     const file = join(cluster.dir, 'fixed.yaml')
     writeFileSync(
       file,
       [
         route('lost', 'reviews.other.svc.cluster.local').replace('[web]', '[lost]'),
-        'apiVersion: v1\nkind: Secret\nmetadata: {name: cert, namespace: shop}\nstringData: {tls.crt: a, tls.key: b}',
+        secretDocument('shop/cert', pair),
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}',
       ].join('\n---\n'),
     )
