@@ -4,11 +4,13 @@ import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { isColoured, print, printJson } from '../../../src/cli/print.ts'
 import { type Cell, table } from '../../../src/cli/table.ts'
+import { compare } from '../../../src/model/order.ts'
 import { clusterType, endpointType, listenerType, routeType, secretType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourceTypes } from '../admin/resource-types.ts'
 import { nameOfNode } from '../named-connection.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
 import { clusterRows, endpointRows, listenerRows, routeRows } from './config-rows.ts'
+import { cellOf, typeState } from './type-state.ts'
 
 type Flags = ServerFlags & { readonly name: string }
 
@@ -52,7 +54,7 @@ export async function sentResources(
   const client = AdminClient.ofConfigurations(serverOf(flags))
   const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
   const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && decodedAny(resource) }))
-  return { nodeId, resources: decoded.sort((one, other) => (one.name < other.name ? -1 : 1)) }
+  return { nodeId, resources: decoded.sort((one, other) => compare(one.name, other.name)) }
 }
 
 /** Decodes a resource to JSON; undefined: the schema of a type within it is not known. */
@@ -70,16 +72,16 @@ export async function proxySecrets(flags: Flags, proxy: string): Promise<void> {
   const { proxies } = await client.asked(client.rpcs.listProxies({ proxy }))
   const [{ nodeId, types } = { nodeId: proxy, types: [] }] = proxies
   const type = types.find(({ typeUrl }) => typeUrl === secretType)
-  const status = type === undefined ? '' : type.error !== '' ? 'REJECTED' : type.current ? 'SYNCED' : 'STALE'
   const secrets = (type?.subscribed ?? []).filter((name) => name.includes(flags.name)).sort()
-  if (flags.json) return printJson({ proxy: nameOfNode(nodeId), secrets: secrets.map((name) => ({ name, status, error: type?.error ?? '' })) })
-  if (secrets.length === 0)
-    return print(`${nameOfNode(nodeId)} asks this server for no secrets: those of workloads come from their agents (proxy-config secrets --envoy).`)
-  const means = status === 'SYNCED' ? 'good' : status === 'STALE' ? 'warning' : 'bad'
+  const status = type && typeState(type)
+  if (flags.json)
+    return printJson({ proxy: nameOfNode(nodeId), secrets: secrets.map((name) => ({ name, status: status ?? '', error: type?.error ?? '' })) })
+  if (secrets.length === 0 || !status)
+    return print(`${nameOfNode(nodeId)} asks this server for no secrets: those of workloads come from their agents.`)
   print(
     table(
       ['SECRET', 'STATUS', 'VERSION'],
-      secrets.map((name) => [name, { text: status, means }, type?.version || '-']),
+      secrets.map((name) => [name, cellOf(status), type.version || '-']),
       isColoured(),
     ),
   )

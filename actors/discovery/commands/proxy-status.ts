@@ -10,18 +10,15 @@ import {
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { isColoured, print, printJson } from '../../../src/cli/print.ts'
-import { type Cell, coloured, span, table } from '../../../src/cli/table.ts'
+import { type Cell, span, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
+import { compare } from '../../../src/model/order.ts'
 import { pushOrder, shortType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { nameOfNode } from '../named-connection.ts'
 import { type ServerFlags, serverOf, warnOfSilent } from './asked-server.ts'
-
-/** Whether a proxy has what it is sent, of one type or of all. */
-type State = 'SYNCED' | 'STALE' | 'REJECTED' | 'NOT SENT'
-
-const meanings = { SYNCED: 'good', STALE: 'warning', REJECTED: 'bad', 'NOT SENT': 'warning' } as const
+import { cellOf, type State, stateOf, stateText, typeState } from './type-state.ts'
 
 /** How two types compare: as they are sent to a proxy, others after those. */
 const place = ({ typeUrl }: TypeState): number => (pushOrder.includes(typeUrl) ? pushOrder.indexOf(typeUrl) : pushOrder.length)
@@ -32,7 +29,7 @@ export async function proxyStatus(flags: ServerFlags & { readonly namespace: str
   const { namespace } = flags
   const answer = await client.asked(client.rpcs.listProxies({ namespace, proxy }))
   const rows = answer.proxies.map((row) => ({ ...row, name: nameOfNode(row.nodeId), state: stateOf(row) }))
-  rows.sort((one, other) => (one.name < other.name ? -1 : 1))
+  rows.sort((one, other) => compare(one.name, other.name))
   if (flags.json) {
     const { proxies = [], replicas = [] } = toJson(ListProxiesResponseSchema, answer) as { proxies?: { nodeId: string }[]; replicas?: object[] }
     const shown = proxies.map((row, index) => ({
@@ -54,22 +51,6 @@ interface Row extends ShownProxy {
   readonly name: string
   readonly state: State
 }
-
-/** The state of one type. */
-function typeState({ error, nonceSent, current }: TypeState): State {
-  if (error !== '') return 'REJECTED'
-  if (nonceSent === '') return 'NOT SENT'
-  return current ? 'SYNCED' : 'STALE'
-}
-
-/** The state of a proxy: the worst of its types. Types of which there is nothing to send do not count beside others. */
-function stateOf({ types, refusals }: ShownProxy): State {
-  const states = types.map(typeState)
-  if (refusals.length > 0 || states.includes('REJECTED')) return 'REJECTED'
-  return states.includes('STALE') || !states.includes('SYNCED') ? 'STALE' : 'SYNCED'
-}
-
-const cellOf = (state: State): Cell => ({ text: state, means: meanings[state] })
 
 function overview(rows: readonly Row[], now: number): string {
   const types = [...new Map(rows.flatMap((row) => row.types.map((type) => [shortType(type.typeUrl), place(type)] as const)))]
@@ -94,7 +75,7 @@ function details(row: Row, now: number): string {
   const { name, nodeId, connectionId, address, identities, version, connectedAt, delta, replica } = row
   const facts: readonly (readonly [string, string])[] = [
     ['Proxy', name],
-    ['Status', coloured(row.state, meanings[row.state], isColoured())],
+    ['Status', stateText(row.state, isColoured())],
     ['Node', nodeId],
     ['Connection', `${connectionId} from ${address}, ${delta ? 'delta' : 'state of the world'}`],
     ['Connected', connectedAt ? `${span(now - timestampMs(connectedAt))} ago` : '-'],
