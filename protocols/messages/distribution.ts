@@ -25,6 +25,8 @@ export interface CausingObject {
 export type PushEvent =
   /** A push of changes went to the writers. */
   | { readonly type: 'PushPublished'; readonly push: PublishedPush }
+  /** Configuration objects changed, and nothing of what any proxy is sent. At most one a second. */
+  | { readonly type: 'NothingPublished'; readonly changes: ConfigChanges }
   /** The objects that may be the cause of a refusal of a proxy: those that the refused resources of the type were made from. */
   | {
       readonly type: 'RefusalBlamed'
@@ -33,6 +35,29 @@ export type PushEvent =
       readonly typeUrl: string
       readonly objects: readonly string[]
     }
+
+/** Numbers of configuration objects by what happened to them. */
+export interface ChangeCounts {
+  readonly added: number
+  readonly changed: number
+  readonly removed: number
+}
+
+/** A file of configuration, or an object that is in none, such as `VirtualService shop/reviews` of a cluster; and what happened there. */
+export interface ChangedPlace extends ChangeCounts {
+  readonly name: string
+  readonly isFile: boolean
+}
+
+/** The configuration objects that changed together. */
+export interface ConfigChanges {
+  /** The first places. */
+  readonly places: readonly ChangedPlace[]
+  /** The number of further places. */
+  readonly otherPlaces: number
+  /** All objects, also those of further places. */
+  readonly all: ChangeCounts
+}
 
 /** A push of changes. */
 export interface PublishedPush {
@@ -47,6 +72,8 @@ export interface PublishedPush {
   /** The first objects that changed, and the number of further changes. */
   readonly objects: readonly CausingObject[]
   readonly otherObjects: number
+  /** The configuration objects among them. Undefined: there are none, or this is the first push, which has all that there is. */
+  readonly changes: ConfigChanges | undefined
   /** Resources that were made, and their bytes as encoded. Each counts once, however many proxies it is sent to. */
   readonly resources: number
   readonly bytes: number
@@ -156,7 +183,7 @@ export interface PushRefusal extends Omit<RefusalReport, 'push'> {
 }
 
 /** A push and what became of it. */
-export interface PushState extends Omit<PublishedPush, 'startedAt' | 'publishedAt'> {
+export interface PushState extends Omit<PublishedPush, 'startedAt' | 'publishedAt' | 'changes'> {
   /** When the first change was seen, in Unix milliseconds, and how long after it the push went to the writers. */
   readonly startedAt: number
   readonly publishedAfterMs: number

@@ -20,7 +20,7 @@ export const discoveryScopeTable = {
   model: { about: 'faults of configuration that are found while resources are made, and conflicts' },
   orch: { about: 'the connection to the orchestrator, and objects of it that cannot be used' },
   pkica: { about: 'failures of signing' },
-  processing: { about: 'pushes, with what caused them' },
+  processing: { about: 'what changes of configuration did, and pushes' },
   resource: { about: 'objects of files that are added, changed and removed' },
   rootcertrotator: { about: 'the check of the root and its rotation' },
   secretcontroller: { about: 'remote secrets, and the clusters that they name' },

@@ -2,7 +2,7 @@
  * What became of the configuration: consumes the pushes of the push queue (`PushEvent`) and the reports of the writers (`ProxiesReported`),
  * and, while it is
  * watched, what happens to their proxies (`ProxyEventsReported`); answers which proxies have which version, and what became of the last pushes; emits to
- * the status writer how many proxies have which push (`ProxiesReached`). It runs on the main thread, where it delays no push.
+ * the status writer how many proxies have which push (`ProxiesReached`); logs what changes of configuration did. It runs on the main thread, where it delays no push.
  * When it dies, the writers report all of their proxies again, and the pushes before are forgotten.
  */
 import { randomBytes } from 'node:crypto'
@@ -17,6 +17,7 @@ import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter, gaugesOf } from '../../runtime/metrics.ts'
 import { within } from '../../runtime/timers.ts'
+import { ChangeLog } from './change-log.ts'
 import { ProxyEvents } from './proxy-events.ts'
 import { ReachedPushes } from './reached-pushes.ts'
 
@@ -42,12 +43,25 @@ class Distribution implements Behaviour<Message, Sent> {
   readonly #reached = new ReachedPushes(this.#versions)
   readonly #pushes = new PushRecord(keptPushes, randomBytes(4).toString('hex'))
   readonly #events = new ProxyEvents()
+  readonly #changes: ChangeLog
   readonly #reports: Counter
   /** Resolved with the next change of a push. */
   #next = Promise.withResolvers<void>()
 
-  constructor({ metrics }: ActorContext<object>) {
+  constructor({ metrics, log }: ActorContext<object>) {
     const gauge = gaugesOf(metrics)
+    const [pushes, versions] = [this.#pushes, this.#versions]
+    this.#changes = new ChangeLog(
+      {
+        outstandingOf: (push) => pushes.outstandingOf(push),
+        outcome: (push) => pushes.outcome(push),
+        isApplied: (push) => versions.haveApplied(push),
+        get proxies() {
+          return versions.size
+        },
+      },
+      log('processing'),
+    )
     this.#reports = new Counter({ name: 'pilot_distribution_reports_total', help: 'reports of writers about their proxies', registers: [metrics] })
     gauge('pilot_push_outstanding_proxies', 'proxies that owe an answer to the last push of changes', () => this.#pushes.outstanding)
   }
@@ -86,7 +100,10 @@ class Distribution implements Behaviour<Message, Sent> {
     switch (message.type) {
       case 'PushPublished':
         this.#pushes.published(message.push)
+        this.#changes.published(message.push)
         break
+      case 'NothingPublished':
+        return this.#changes.unneeded(message.changes)
       case 'RefusalBlamed':
         this.#pushes.blamed(message.writer, message.connection, message.typeUrl, message.objects)
         break
@@ -99,6 +116,7 @@ class Distribution implements Behaviour<Message, Sent> {
         this.#pushes.left(from.name, left)
         if (message.isWhole) this.#reached.knows(from.name)
         this.#reached.changed()
+        this.#changes.changed()
         from.tell({ type: 'ReportTaken' }, 'taken')
       }
     }
@@ -113,6 +131,7 @@ class Distribution implements Behaviour<Message, Sent> {
     this.#pushes.left(name, left)
     this.#reached.knows(name)
     this.#reached.changed()
+    this.#changes.changed()
     this.#events.unlinked(name, left.map(disconnected))
     this.#tell(before)
   }

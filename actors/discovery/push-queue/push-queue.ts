@@ -226,7 +226,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   async drain(): Promise<void> {
     this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
+    for (const part of [this.#schedule, this.#reports, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */
@@ -287,7 +287,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       case 'ConfigUnusable': {
         const hasChanged = state.keepConfig(event.key, event.standIn, source)
         this.#served.changed(event.key)
-        if (hasChanged) this.#reports.object(event.key, state.object(event.key), undefined)
+        if (hasChanged) this.#reports.object(event.key, state.object(event.key), state.object(event.key))
         if (hasChanged) this.#published.changed(event.key)
         this.#analyzed.changed(event.key)
         return this.#record(hasChanged, reasonFor(event.key), event.at)
@@ -360,7 +360,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       this.#faults.changed(key)
       this.#published.changed(key)
       this.#analyzed.changed(key)
-      this.#reports.object(key, now, undefined)
+      this.#reports.object(key, now, now)
       this.#warnWithoutEffect(key, now)
     }
     if (keys.length === 0) return

@@ -1,12 +1,16 @@
 /** Tells the actor `distribution` which pushes were made, and what caused them (`PushPublished`). */
 import type { ConfigObject, RegistryId } from '../../../protocols/data.ts'
-import type { CausingObject, PushEvent } from '../../../protocols/messages/distribution.ts'
+import type { CausingObject, PublishedPush, PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { GroupUpdate, WriterEvent } from '../../../protocols/messages/push.ts'
-import { configKey } from '../../../src/config/kinds.ts'
+import { configKey, kindOfKey, kinds } from '../../../src/config/kinds.ts'
+import { CollectedChanges } from '../../../src/push/distribution/config-changes.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
 
 /** Maximum number of objects that a push names; the others are counted. */
 const mostNamed = 32
+/** The least time between two messages about changes that led to no push, in milliseconds. */
+const idleMs = 1000
 
 const unknown: Partial<ConfigObject> = {}
 
@@ -25,6 +29,10 @@ export class PushReports {
   readonly #named = new Map<string, CausingObject>()
   /** Keys of changed objects beyond those that are named. */
   readonly #others = new Set<string>()
+  /** What happened to configuration objects since it was told last. All that there is at the start is no change. */
+  readonly #changes = new CollectedChanges()
+  #isStarted = false
+  #idleTimer: Timer | undefined
   #peer: Peer<PushEvent> | undefined
 
   linked(peer: Peer<PushEvent>): void {
@@ -35,9 +43,14 @@ export class PushReports {
     this.#peer = undefined
   }
 
+  close(): void {
+    this.#idleTimer?.cancel()
+  }
+
   /** A configuration object changed or was removed. `now`: as it is from now on; `before`: as it was. */
   object(key: string, now: ConfigObject | undefined, before: ConfigObject | undefined): void {
     const { namespace = '', source = '', cluster = '', uid = '', resourceVersion: version = '', place = '' } = now ?? before ?? unknown
+    if (this.#isStarted && kinds.has(kindOfKey(key))) this.#changes.add(key, place, now ? (before ? 'changed' : 'added') : 'removed')
     this.#changed({ key, namespace, generation: now?.generation ?? 0, source, cluster, uid, version, place })
   }
 
@@ -56,19 +69,34 @@ export class PushReports {
 
   /** A push with all changes so far was published, or was not needed. */
   published(made: MadePush | undefined): void {
-    if (made && this.#peer) {
-      const { groups, ...push } = made
-      let [resources, bytes] = [0, 0]
-      for (const { changed } of groups)
-        for (const { slices } of changed) {
-          resources++
-          for (let at = 2; at < slices.length; at += 3) bytes += slices[at] as number
-        }
-      const objects = [...this.#named.values()]
-      this.#peer.tell({ type: 'PushPublished', push: { ...push, objects, otherObjects: this.#others.size, resources, bytes } })
-    }
+    const isFirst = !this.#isStarted
+    this.#isStarted = true
+    if (made) {
+      const changes = this.#changes.take()
+      if (this.#peer) this.#peer.tell({ type: 'PushPublished', push: this.#pushOf(made, isFirst ? undefined : changes) })
+    } else this.#tellIdle()
     this.#named.clear()
     this.#others.clear()
+  }
+
+  #pushOf({ groups, ...push }: MadePush, changes: PublishedPush['changes']): PublishedPush {
+    let [resources, bytes] = [0, 0]
+    for (const { changed } of groups)
+      for (const { slices } of changed) {
+        resources++
+        for (let at = 2; at < slices.length; at += 3) bytes += slices[at] as number
+      }
+    return { ...push, objects: [...this.#named.values()], otherObjects: this.#others.size, changes, resources, bytes }
+  }
+
+  /** Tells of changes that no push has, unless the next push does so before. */
+  #tellIdle(): void {
+    if (this.#changes.isEmpty) return
+    this.#idleTimer ??= after(idleMs, () => {
+      this.#idleTimer = undefined
+      const changes = this.#changes.take()
+      if (changes) this.#peer?.tell({ type: 'NothingPublished', changes })
+    }).unref()
   }
 
   #changed(object: CausingObject): void {

@@ -104,6 +104,16 @@ export class ProxyVersions {
     return Float64Array.from([...counts].sort(([one], [other]) => one - other).flat())
   }
 
+  /** The number of proxies. */
+  get size(): number {
+    return [...this.#shares.values()].reduce((sum, { proxies }) => sum + proxies.size, 0)
+  }
+
+  /** Whether all writers that have reported have applied a push: who is to acknowledge it is known. */
+  haveApplied(push: number): boolean {
+    return [...this.#shares.values()].every(({ applied }) => applied.push >= push)
+  }
+
   /** Yields all proxies with what they have acknowledged. */
   *all(): Generator<Omit<KnownProxy, 'types'> & { readonly types: readonly AcknowledgedType[] }> {
     for (const { applied, proxies } of this.#shares.values())

@@ -33,7 +33,22 @@ interface Kept {
   /** The number of pushes before it, and the number of the last change of this record. */
   readonly ordinal: number
   sequence: number
+  /** The number of proxies that owe an answer. */
+  outstanding: number
   readonly tallies: Map<string, Tally>
+}
+
+/** What became of a push at all proxies. */
+export interface PushOutcome {
+  readonly acknowledged: number
+  readonly refused: number
+  readonly gone: number
+  readonly outstanding: number
+  /** The time until the slowest of those that acknowledged it, from the start of the push, in milliseconds. */
+  readonly slowestMs: number
+  /** Some of the refusals, and node ids of some proxies that owe an answer. */
+  readonly refusals: readonly PushRefusal[]
+  readonly waiting: readonly string[]
 }
 
 /** Records pushes. */
@@ -58,8 +73,27 @@ export class PushRecord {
 
   /** The number of proxies that owe an answer to the last push. */
   get outstanding(): number {
-    const last = [...this.#kept.values()].at(-1)
-    return [...(last?.tallies.values() ?? [])].reduce((sum, { outstanding }) => sum + outstanding.size, 0)
+    return [...this.#kept.values()].at(-1)?.outstanding ?? 0
+  }
+
+  /** The number of proxies that owe an answer to a push; undefined when it is no longer kept. */
+  outstandingOf(id: number): number | undefined {
+    return this.#kept.get(id)?.outstanding
+  }
+
+  /** What became of a push so far; undefined when it is no longer kept. Takes time for each namespace. */
+  outcome(id: number): PushOutcome | undefined {
+    const kept = this.#kept.get(id)
+    if (!kept) return undefined
+    const tallies = [...kept.tallies.values()]
+    const sum = (of: (tally: Tally) => number) => tallies.reduce((total, tally) => total + of(tally), 0)
+    return {
+      ...{ acknowledged: sum(({ acknowledged }) => acknowledged), refused: sum(({ refused }) => refused), gone: sum(({ gone }) => gone) },
+      outstanding: kept.outstanding,
+      slowestMs: tallies.reduce((slowest, tally) => Math.max(slowest, tally.slowest[0]?.ms ?? 0), 0),
+      refusals: tallies.flatMap(({ refusals }) => refusals.map(({ key: _, ...refusal }) => refusal)).slice(0, mostRefusals),
+      waiting: tallies.flatMap(({ outstanding }) => firstOf(outstanding)).slice(0, mostNamed),
+    }
   }
 
   /** A push was published. */
@@ -158,7 +192,7 @@ export class PushRecord {
     if (known) return known
     const oldest = this.#kept.keys().next().value
     if (oldest !== undefined && id < oldest) return undefined
-    const kept: Kept = { id, push: undefined, ordinal: this.#ordinal++, sequence: 0, tallies: new Map() }
+    const kept: Kept = { id, push: undefined, ordinal: this.#ordinal++, sequence: 0, outstanding: 0, tallies: new Map() }
     this.#kept.set(id, kept)
     if (this.#kept.size > this.#keep) this.#kept.delete(this.#kept.keys().next().value as number)
     return kept
@@ -169,12 +203,24 @@ export class PushRecord {
     if (!kept) return
     let tally = kept.tallies.get(namespace)
     if (!tally) kept.tallies.set(namespace, (tally = emptyTally()))
+    const before = tally.outstanding.size
     if (change(tally)) this.#changed(kept)
+    kept.outstanding += tally.outstanding.size - before
   }
 
   #changed(kept: Kept): void {
     kept.sequence = ++this.#sequence
   }
+}
+
+/** The node ids of the first proxies. */
+function firstOf(proxies: ReadonlyMap<string, Person>): string[] {
+  const nodes: string[] = []
+  for (const { nodeId } of proxies.values()) {
+    if (nodes.length === mostNamed) break
+    nodes.push(nodeId)
+  }
+  return nodes
 }
 
 const emptyTally = (): Tally => ({
@@ -191,7 +237,7 @@ function addSlow(slowest: PushProxy[], proxy: PushProxy): void {
 }
 
 function stateOf({ tallies }: Kept, push: PublishedPush, now: { readonly monotonic: number; readonly wall: number }): PushState {
-  const { startedAt, publishedAt, ...rest } = push
+  const { startedAt, publishedAt, changes: _, ...rest } = push
   const agoMs = Math.max(0, now.monotonic - startedAt)
   return {
     ...rest,

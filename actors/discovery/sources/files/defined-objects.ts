@@ -50,6 +50,8 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
   readonly faults: number
   /** The first faults and warnings of its documents, as they were logged. */
   readonly problems: readonly string[]
+  /** What has a fault or a warning: the key of the object, or the place of a document whose object is not known; with the place. */
+  readonly faulty: ReadonlyMap<string, string>
   /** Objects by key, including last good states and stand-ins. */
   readonly objects: ReadonlyMap<string, FileObject>
   /** Keys of objects that are defined in the file, cannot be used, and have no last good state here. */
@@ -70,12 +72,14 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
   readonly borrowed: ReadonlyMap<string, ConfigObject | undefined>
 }
 
-/** Maximum number of faults and warnings of a file that are kept for the debug page. */
+/** Maximum number of faults and warnings of a file that are kept for the debug page, and of mended documents that a line names. */
 const maxProblems = 100
+const mostMended = 10
 
 /** What most files have none of: shared, because an empty set or map takes 230 bytes. */
 const none: readonly never[] = []
 const noKeys: ReadonlySet<string> = new Set()
+const nothingFaulty: ReadonlyMap<string, string> = new Map()
 const noObjects: ReadonlyMap<string, ConfigObject | undefined> = new Map()
 
 /** The objects of all files. */
@@ -134,6 +138,11 @@ export class DefinedObjects {
   /** Whether every object of every file could be identified. Otherwise an object that was not emitted may exist all the same. */
   get isComplete(): boolean {
     return this.#leaving.size === 0 && ![...this.#files.values()].some(({ isUnclear }) => isUnclear)
+  }
+
+  /** The number of objects in force. */
+  get size(): number {
+    return this.#inForce.size
   }
 
   /** Whether any file defines an object, usable or not. */
@@ -282,7 +291,10 @@ export class DefinedObjects {
     const isUnclear = parsed.faults.some(({ mayBe }) => mayBe !== undefined)
     const { doubtful, unusable } = this.#staying(before, parsed, found)
     const problems: string[] = []
+    const faulty = new Map<string, string>()
     const report = (level: 'error' | 'warn', fault: DocumentFault, following?: string) => {
+      const place = placeOf(fault.file, fault.document)
+      faulty.set(fault.key ?? place, place)
       const text = problemText(fault, following)
       if (problems.length < maxProblems) problems.push(text)
       this.#listener.log('validation')[level](text)
@@ -310,18 +322,37 @@ export class DefinedObjects {
       this.#listener.log('validation').info(`${reading.name}: ignored, not configuration of this control plane: ${foreign}`)
     for (const warning of parsed.warnings) report('warn', warning)
     for (const key of objects.keys()) unusable.delete(key)
+    this.#reportMended(before, reading.name, faulty, parsed)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)
     return {
       ...reading,
       faults: parsed.faults.length,
       problems: problems.length > 0 ? problems : none,
       foreign,
+      faulty: faulty.size > 0 ? faulty : nothingFaulty,
       objects,
       unusable: unusable.size > 0 ? unusable : noKeys,
       isUnclear,
       unknown,
       borrowed: borrowed.size > 0 ? borrowed : noObjects,
     }
+  }
+
+  /** Logs what had a fault or a warning and is there without one now. What is gone from the file is not mended. */
+  #reportMended(before: KnownFile | undefined, name: string, faulty: ReadonlyMap<string, string>, parsed: ParsedFile): void {
+    if (!before || before.faulty.size === 0) return
+    const found = new Set<string>()
+    // A document whose object was not known is mended where its place has an object that was not in the file before.
+    for (const object of [...parsed.objects, ...parsed.secrets]) {
+      const key = configKey(object)
+      found.add(key)
+      if (!before.objects.has(key)) found.add(object.place)
+    }
+    const mended = [...before.faulty].filter(([what, place]) => !faulty.has(what) && (found.has(what) || found.has(place)))
+    const { info } = this.#listener.log('validation')
+    for (const [what, place] of mended.slice(0, mostMended))
+      info(`${place}${what === place ? '' : `, ${what}`}: mended, what was wrong with it before is resolved`)
+    if (mended.length > mostMended) info(`${name}: ${count(mended.length - mostMended, 'more document')} mended`)
   }
 
   /**

@@ -14,6 +14,7 @@ import { configKey } from '../../../../src/config/kinds.ts'
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
 import { accountsAnnotation } from '../../../../src/config/secret-document.ts'
 import { mayReadSecret } from '../../../../src/identity/access.ts'
+import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { wallClockMs } from '../../../runtime/clock.ts'
@@ -122,6 +123,7 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
     })
     measureSource(config.source, { size: () => this.#objects.size, isComplete: () => this.#isComplete }, metrics)
     this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => {
+      if (root !== '') log('source').info(`${count(this.#objects.objects, 'object')} from ${count(this.#objects.size, 'file')} of ${root}`)
       this.#logUnknown()
       this.#seen?.complete()
     })

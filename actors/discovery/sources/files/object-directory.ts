@@ -142,6 +142,11 @@ export class ObjectDirectory {
     return this.#listing.troubles.size === 0 && this.#defined.isComplete
   }
 
+  /** The number of its objects in force. */
+  get objects(): number {
+    return this.#defined.size
+  }
+
   /** The number of its files. */
   get size(): number {
     return this.#defined.files.size

@@ -5,6 +5,7 @@ import { PushRecord } from '../../../../src/push/distribution/push-record.ts'
 
 const push = (id: number): PublishedPush => ({
   ...{ id, startedAt: 1000, publishedAt: 1100, makingMs: 5, reasons: ['config'], objects: [], otherObjects: 0, resources: 1, bytes: 10 },
+  changes: undefined,
 })
 const proxy = (name: string, changes: Partial<ReportedNow> = {}): ReportedNow => ({
   ...{ connection: name, number: Number.parseInt(name, 36), nodeId: `node ${name}`, namespace: 'ns', classId: 'class' },
