@@ -68,6 +68,9 @@ export interface ExplainedObject {
   readonly reason: string
 }
 
+/** The reason where no decision left an object out: others have the same effect, or it says nothing about the resource. */
+export const noEffect = 'the resource is the same without it'
+
 /** The explanation of a resource. */
 export interface Explained {
   readonly exists: boolean
@@ -80,4 +83,77 @@ export interface Explained {
   /** The number of objects that were not tried for lack of time. */
   readonly untried: number
   readonly otherHosts: number
+}
+
+/** A request that the workload of a proxy sends, or a client of a gateway. */
+export interface SentRequest {
+  readonly method: string
+  /** `http` or `https`. */
+  readonly scheme: string
+  /** With the port if the client sends it. */
+  readonly host: string
+  readonly port: number
+  /** With the query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, readonly string[]>>
+}
+
+/** What a proxy has been sent, and a request that it is to route. */
+export interface RoutingInput {
+  readonly request: SentRequest
+  /** The namespace of the proxy, and the DNS domain of the mesh: short names of hosts are completed by them. */
+  readonly namespace: string
+  readonly domain: string
+  /** By type URL; elements of responses in base64. */
+  readonly resources: Readonly<Record<string, readonly { readonly name: string; readonly element: string }[]>>
+}
+
+/** A route that was tried for a request. */
+export interface TriedRoute {
+  readonly name: string
+  /** The VirtualService that it was made from, `<namespace>/<name>`; empty: none. */
+  readonly virtualService: string
+  /** The match of the route as JSON, by which its rule is found. */
+  readonly match: string
+  /** Whether it takes the request. */
+  readonly matched: boolean
+  /** The first condition that does not hold, the route that takes the request before it, or what is not known. */
+  readonly because: string
+}
+
+/** A cluster that a request is sent to. */
+export interface RoutedCluster {
+  readonly name: string
+  readonly weight: number
+  /** What the connection to an endpoint is: `plain text`, `TLS` or `mutual TLS of the mesh`, with the numbers of endpoints where they differ. */
+  readonly tls: string
+  readonly endpoints: number
+  /** Those that are not said to be unhealthy or draining. What the proxy finds out by itself is not known. */
+  readonly healthy: number
+  /** Why nothing can be sent to it; empty: it can. */
+  readonly because: string
+}
+
+/** Where a proxy sends a request. */
+export interface Routing {
+  /** The status that the client receives: 200 stands for any answer of the destination, 0 for a closed connection. */
+  readonly status: number
+  /** What decides the status: `listener`, `virtual host`, `route`, `cluster` or `destination`. */
+  readonly decidedBy: string
+  readonly reason: string
+  /** Empty: none takes the connection. */
+  readonly listener: string
+  readonly filterChain: string
+  readonly routes: string
+  readonly virtualHost: string
+  /** The domain of the virtual host by which it has the host of the request. */
+  readonly domain: string
+  /** The routes of the virtual host in order, and the number of further ones. */
+  readonly tried: readonly TriedRoute[]
+  readonly untold: number
+  readonly clusters: readonly RoutedCluster[]
+  /** Whether a service or a VirtualService that the proxy sees has the host. */
+  readonly isKnown: boolean
+  /** The names that the host may stand for: itself, and full names. */
+  readonly hosts: readonly string[]
 }

@@ -45,6 +45,17 @@ export const authzFlags = {
   sni: text({ default: '', description: 'server name of the TLS connection' }),
 }
 
+/** Flags of `explain`: the type of a resource, or parts of a request. */
+export const explainFlags = {
+  ...serverFlags,
+  type: text({
+    default: '',
+    description: 'type of the resource that is asked about: cds, eds, lds, rds or vhds; cds for a name with a bar, and else a request is meant',
+  }),
+  method: text({ default: 'GET', description: 'method of the request' }),
+  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL' }),
+}
+
 const whichProxy = 'its name <pod>.<namespace>, or any part of its name or node id that no other proxy has'
 
 /** The argument that names a proxy. */
@@ -52,3 +63,10 @@ export const proxyArgument = string({ description: whichProxy, required: true, i
 
 /** The argument that may name a proxy. */
 export const maybeProxyArgument = string({ description: `only this proxy, in detail: ${whichProxy}`, ignoreStdin: true })
+
+/** The argument that names what `explain` explains. */
+export const targetArgument = string({
+  description: 'a host or URL that the workload of the proxy, or a client of the gateway, sends a request to; or the name of a resource',
+  required: true,
+  ignoreStdin: true,
+})

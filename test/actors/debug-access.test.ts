@@ -110,7 +110,7 @@ describe('debug pages for callers of one namespace', () => {
   })
 
   it('treat a proxy of another namespace like one that is not connected', async () => {
-    for (const name of ['edsz', 'ndsz', 'config_dump', 'sidecarz', 'authz'])
+    for (const name of ['edsz', 'ndsz', 'config_dump', 'sidecarz', 'authz', 'routing'])
       expect(await ask(`/${name}?proxyID=pod.foreign`, 'own').then(({ status, text }) => [status, text])).to.deep.equal(
         await ask(`/${name}?proxyID=pod.nowhere`, 'own').then(({ status, text }) => [status, text]),
       )

@@ -27,7 +27,8 @@ spec: {hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http}], 
 const other = 'replica-1'
 const reason = 'it stands still'
 const resource = `resource=ServiceEntry/shop/shop&type=cds&name=${encodeURIComponent(`outbound|80||${host}`)}`
-const queryOf = (page: string, proxy = 'pod.shop') => `${page}?proxyID=${proxy}${page === 'authz' ? '' : `&${resource}`}`
+const parameters: Readonly<Record<string, string>> = { authz: '', routing: `&host=${host}` }
+const queryOf = (page: string, proxy = 'pod.shop') => `${page}?proxyID=${proxy}${parameters[page] ?? `&${resource}`}`
 
 describe('answers of one of two replicas', () => {
   const discovery = new LocalDiscovery({ mode: 'in-thread' })

@@ -129,6 +129,71 @@ describe('commands that ask a running server', () => {
     expect((await run('authz', 'cart-0', '--header', 'x')).stderr).to.equal('Error: --header: "x" is not <name>:<value>\n')
   })
 
+  it('explain says where a request goes, by which objects and fields, and why other routes do not take it', async () => {
+    service.write(
+      'reviews.yaml',
+      [
+        serviceEntry('reviews'),
+        'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: reviews, namespace: ns}\nspec: {hosts: [reviews], http: [{name: tester, match: [{headers: {user: {exact: anna}}}], fault: {abort: {httpStatus: 503, percentage: {value: 0}}}, route: [{destination: {host: reviews, subset: v9}}]}, {name: all, route: [{destination: {host: reviews}}]}, {name: never, route: [{destination: {host: a}}]}]}\n',
+        'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: reviews, namespace: ns}\nspec: {host: reviews, subsets: [{name: v9, labels: {v: v9}}]}\n',
+      ].join('---\n'),
+    )
+    await until('the routes', async () => (await run('explain', 'cart-0', 'reviews/x')).stdout.includes('takes it'))
+    const { stdout, code } = await run('explain', 'cart-0', 'reviews/x')
+    expect([code, stdout.split('\n').slice(0, 2)]).to.deep.equal([0, ['GET http://reviews/x from cart-0', 'ROUTED: the destination answers']])
+    const rows = cells(stdout)
+    expect(rows).to.deep.include(['listener:', '0.0.0.0_80'])
+    expect(rows).to.deep.include(['virtual host: reviews.ns.svc.cluster.local:80 (domain reviews)'])
+    const object = 'VirtualService ns/reviews (reviews.yaml, document 2)'
+    expect(rows).to.deep.include(['1', 'tester', 'does not', 'header user is missing', `${object}, http[0].match[0]`])
+    expect(rows).to.deep.include(['2', 'all', 'takes it', '-', `${object}, http[1]`])
+    expect(stdout).to.contain(`${object} http[2] is in no route: http[1] matches every request before it`)
+    expect(rows).to.deep.include([
+      'cds',
+      'outbound|80||reviews.ns.svc.cluster.local',
+      'makes it',
+      'ServiceEntry ns/reviews (reviews.yaml, document 1)',
+    ])
+    const failing = await run('explain', 'cart-0', 'reviews/x', '--header', 'user:anna', '--json')
+    const { status, reason, routing } = JSON.parse(failing.stdout)
+    expect([failing.code, status, reason]).to.deep.equal([
+      1,
+      503,
+      'subset v9 selects none of the 1 endpoint of reviews.ns.svc.cluster.local: no endpoint has its labels',
+    ])
+    expect(routing.tried[1].because).to.equal('route 1 (tester) takes the request before it')
+    service.remove('reviews.yaml')
+  })
+
+  it('explain says why a proxy does not know a host: a Sidecar, exportTo, a mistake in writing; and which ports there are', async () => {
+    const entry = serviceEntry('far').replace('namespace: ns', 'namespace: other').replaceAll('far.ns', 'far.other')
+    service.write('far.yaml', entry.replace('resolution:', "exportTo: ['.'], resolution:"))
+    const explained = async (target: string) => (await run('explain', 'cart-0', target)).stdout
+    const hiddenBy = (reason: string) => `ServiceEntry other/far (far.yaml, document 1)  ${reason}`
+    await until('the entry', async () => (await explained('far.other')).includes(hiddenBy('exportTo does not make it visible in namespace ns')))
+    service.write('far.yaml', entry)
+    service.write(
+      'scope.yaml',
+      'apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: own, namespace: ns}\nspec: {egress: [{hosts: [./*]}]}\n',
+    )
+    await until('the Sidecar', async () =>
+      (await explained('far.other')).includes(hiddenBy('Sidecar/ns/own does not import far.other.svc.cluster.local')),
+    )
+    service.remove('scope.yaml')
+    service.remove('far.yaml')
+    expect(await explained('a.ns.svc.cluster.locl')).to.contain('did you mean "a.ns.svc.cluster.local"?')
+    expect(await explained('http://a:81')).to.contain('no listener has port 81; there are listeners for 80')
+    expect((await run('explain', 'cart-0', 'ftp://a')).stderr).to.contain('is neither a host, nor a URL of http or https, nor a resource')
+  })
+
+  it('explain says which objects made a resource', async () => {
+    const { stdout } = await run('explain', 'cart-0', 'outbound|80||a.ns.svc.cluster.local')
+    expect(stdout).to.match(
+      /^cart-0 has outbound\|80\|\|a\.ns\.svc\.cluster\.local\n\nPART +OBJECT +REASON\nmakes it +ServiceEntry ns\/a \(entry\.yaml, document 1\)/,
+    )
+    expect((await run('explain', 'cart-0', '80', '--type', 'rds')).stdout).to.contain('cart-0 has 80\n')
+  })
+
   it('answers in JSON, errors too', async () => {
     const { proxies } = JSON.parse((await run('proxy-status', '--json')).stdout)
     expect(proxies.map(({ name, status }: { name: string; status: string }) => [name, status])).to.deep.include(['cart-0.ns', 'SYNCED'])

@@ -38,6 +38,7 @@ import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mes
 import type { Placed, RowsOfAll } from './page-sources.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
+import { type OutboundRequest, outboundOf, type RoutingAnswer } from './routing-answers.ts'
 
 /**
  * Returns the message with the fields of an answer in which they have the same names as in the schema's JSON. Other properties of the answer
@@ -125,6 +126,21 @@ export function explanationMessage(explanation: ReferencedExplanation): ExplainR
     policy: policyOf(policy, decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'),
     considered: considered.map((rule) => ({ ...rule, policy: policyOf(rule.policy, 'AuthorizationPolicy') })),
   })
+}
+
+/** Returns the request that a caller describes as sent by a workload or a client, or a string with the reason when it is invalid. */
+export function outboundRequest(request: ExplainRequestRequest): OutboundRequest | string {
+  const described = describedRequest(request)
+  return typeof described === 'string' ? described : outboundOf(described, request.scheme)
+}
+
+/** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass. */
+export function routingMessage({ policies, routing }: RoutingAnswer): ExplainRequestResponse {
+  const message = messageOf(ExplainRequestResponseSchema, { status: routing.status, decidedBy: routing.decidedBy, reason: routing.reason, routing })
+  if (!policies) return message
+  const decided = explanationMessage(policies)
+  if (policies.status !== 200) return { ...decided, routing: message.routing }
+  return { ...message, considered: decided.considered, requestPrincipal: decided.requestPrincipal }
 }
 
 /** Returns the answer about pushes. */

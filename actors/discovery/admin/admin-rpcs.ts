@@ -20,7 +20,6 @@ import type { AuthorityStatus } from '../../../protocols/messages/authority-stat
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
-
 import { Page } from '../../http/page-server.ts'
 import type { Call } from '../../rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
@@ -37,8 +36,10 @@ import {
   filesMessage,
   findingsMessage,
   messageOf,
+  outboundRequest,
   proxiesMessage,
   resourcesMessage,
+  routingMessage,
 } from './admin-messages.ts'
 import { explainedFor } from './explain-answers.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
@@ -62,6 +63,7 @@ import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts
 import type { PageSources } from './page-sources.ts'
 import { pushRpcs, type StreamPlace } from './push-rpcs.ts'
 import { resourceTypes } from './resource-types.ts'
+import { routingOf } from './routing-answers.ts'
 
 /** Dependencies and settings of the service. */
 export interface AdminRpcParts {
@@ -129,6 +131,11 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
     },
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))
+      if (request.outbound) {
+        const sent = outboundRequest(request)
+        if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
+        return routingMessage(await routingOf(sources, proxy, sent))
+      }
       const described = describedRequest(request)
       if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })
       const explanation = await explanationOf(sources, proxy, described)

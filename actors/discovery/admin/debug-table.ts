@@ -18,7 +18,7 @@ import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import type { Coverage } from './coverage.ts'
-import { readDescribedRequest, requestParameters } from './described-request.ts'
+import { readDescribedRequest, readOutboundRequest, requestParameters } from './described-request.ts'
 import { type DistributionRow, distributionOf, instancesOf } from './distribution-rows.ts'
 import { explainedFor } from './explain-answers.ts'
 import {
@@ -40,6 +40,7 @@ import {
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
 import { pushesOf } from './push-answers.ts'
+import { routingOf } from './routing-answers.ts'
 
 /** The action of a page, performed on POST with certain parameters. For operators only. */
 export interface Action {
@@ -255,6 +256,15 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, query, proxy) => {
       const request = readDescribedRequest(query)
       return typeof request === 'string' ? new Page(request, undefined, 400) : explanationOf(sources, proxy, request)
+    },
+  },
+  routing: {
+    what: `where a proxy sends a request, and why each route does not take it (proxyID; scheme (http or https), ${requestParameters})`,
+    shows: 'proxy',
+    covers: 'replicas',
+    page: async (sources, query, proxy) => {
+      const request = readOutboundRequest(query)
+      return typeof request === 'string' ? new Page(request, undefined, 400) : routingOf(sources, proxy, request)
     },
   },
   explain: {

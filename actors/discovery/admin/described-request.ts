@@ -1,11 +1,20 @@
-/** Parses the request description in the query of `/debug/authz`. */
+/** Parses the request descriptions in the queries of `/debug/authz` and `/debug/routing`. */
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import { type OutboundRequest, outboundOf } from './routing-answers.ts'
 
 /** The parameters that describe a request, for error messages and help. */
 export const requestParameters =
   'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), metadata (JSON), sourceIp, remoteIp, destinationIp, port, sni'
 
 const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, '').split(', ')])
+
+/** Parses the query about a request that a workload or a client sends. Returns a string with the reason when it is invalid. */
+export function readOutboundRequest(query: URLSearchParams): OutboundRequest | string {
+  const rest = new URLSearchParams(query)
+  rest.delete('scheme')
+  const described = readDescribedRequest(rest)
+  return typeof described === 'string' ? described : outboundOf(described, query.get('scheme') ?? '')
+}
 
 /** Parses the query. Returns a string with the reason when it is invalid. */
 export function readDescribedRequest(query: URLSearchParams): DescribedRequest | string {

@@ -1,5 +1,6 @@
-/** Pool task: explains a resource of a proxy. */
-import type { Explained, ExplainInput } from '../../../protocols/messages/explain.ts'
+/** Pool task: explains a resource of a proxy, or where it sends a request. */
+import type { Explained, ExplainInput, Routing, RoutingInput } from '../../../protocols/messages/explain.ts'
+import { routing } from '../../../src/push/explain/routing.ts'
 import { explain } from '../../../src/push/explain/trial.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
@@ -7,7 +8,8 @@ import { monotonicMs } from '../../runtime/clock.ts'
 const triedMs = 2500
 
 /** Runs on a thread of the pool. */
-export default function explained(input: ExplainInput): Explained {
+export default function explained(input: ExplainInput | RoutingInput): Explained | Routing {
+  if ('request' in input) return routing(input)
   const until = monotonicMs() + triedMs
   return explain(input, () => monotonicMs() > until)
 }

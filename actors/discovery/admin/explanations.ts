@@ -1,5 +1,5 @@
-/** Explains resources of proxies on a thread of its own, which ends ten seconds after the last explanation. */
-import type { Explained, ExplainInput } from '../../../protocols/messages/explain.ts'
+/** Explains resources of proxies, and where these send requests, on a thread of its own, which ends ten seconds after the last explanation. */
+import type { Explained, ExplainInput, Routing, RoutingInput } from '../../../protocols/messages/explain.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 
 /** Maximum time of an explanation, the start of the thread included, in milliseconds; below the deadline of questions. */
@@ -15,9 +15,18 @@ export class Explanations {
 
   /** Explains a resource. Rejects when it takes too long, or too many others wait. */
   explain(input: ExplainInput): Promise<Explained> {
+    return this.#run(input)
+  }
+
+  /** Says where a proxy sends a request. Rejects when it takes too long, or too many others wait. */
+  route(input: RoutingInput): Promise<Routing> {
+    return this.#run(input)
+  }
+
+  #run<Answer>(input: ExplainInput | RoutingInput): Promise<Answer> {
     const module = new URL(`./explain-task${import.meta.url.slice(-3)}`, import.meta.url)
     this.#pool ??= createPool(module, { threads: 1, queue: mostWaiting, heapMib })
-    return this.#pool.run<Explained>(input, deadlineMs)
+    return this.#pool.run<Answer>(input, deadlineMs)
   }
 
   /** Ends the thread. */

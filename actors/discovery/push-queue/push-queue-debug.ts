@@ -1,6 +1,7 @@
 /** The push queue's answers to the debug pages. */
 
 import type { Service } from '../../../protocols/data.ts'
+import type { TriedRoute } from '../../../protocols/messages/explain.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
 import type { SettingOrigin } from '../../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../../../src/config/kinds.ts'
@@ -195,6 +196,15 @@ function proxyAnswers(planner: Planner, lists: Listings) {
     /** What may concern a resource of a proxy. Returns undefined when no proxy has this connection. */
     explainInput: async (connection: string, typeUrl: string, name: string) =>
       (await import('../../../src/push/explain/candidates.ts')).explainInput(planner, connection, typeUrl, name),
+    /** The fields that routes of a proxy were made from, and the objects. Returns undefined when no proxy has this connection. */
+    routeFields: async (connection: string, routes: readonly TriedRoute[]) => {
+      if (!planner.proxies().some((proxy) => proxy.connection === connection)) return undefined
+      const { routeFields } = await import('../../../src/push/explain/route-fields.ts')
+      const keys = new Set(routes.map(({ virtualService }) => virtualService))
+      keys.delete('')
+      const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
+      return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
+    },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined

@@ -3,7 +3,7 @@
  * generators choose with.
  */
 import type { ConfigObject, Service } from '../../../protocols/data.ts'
-import type { ExplainInput } from '../../../protocols/messages/explain.ts'
+import { type ExplainInput, noEffect } from '../../../protocols/messages/explain.ts'
 import { configKey, kinds } from '../../config/kinds.ts'
 import { selectedLabelSets } from '../../config/shapes/policies.ts'
 import { hostsOverlap, isExported, labelsMatch } from '../../model/match.ts'
@@ -22,9 +22,6 @@ import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { Planner } from '../planner.ts'
-
-/** The reason where no decision left an object out: others have the same effect, or it says nothing about the resource. */
-const noEffect = 'the resource is the same without it'
 
 /** Knows why objects were left out. */
 export class Reasons {

@@ -22,7 +22,7 @@ import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, pack } from '../message.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
-import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher, tooLarge, tooLargeIn } from './matches.ts'
+import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher, tooLarge, tooLargeIn, withoutPlace } from './matches.ts'
 
 /** The initial fields of a route. */
 export type RouteInit = MessageInitShape<typeof RouteSchema>
@@ -64,8 +64,6 @@ export function routesOf(service: ResolvedVirtualService, context: RouteContext)
   }
   return routes
 }
-
-const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest
 
 function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: ResolvedVirtualService, context: RouteContext): RouteInit {
   const only = rule.route?.length === 1 ? rule.route[0] : undefined

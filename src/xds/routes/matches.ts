@@ -145,6 +145,9 @@ export interface Place {
 export const appliesToRequests = (match: HttpMatch, place: Place): boolean =>
   applies(match.gateways?.length ? { port: match.port, gateways: match.gateways } : match, place)
 
+/** A match without the part that the control plane evaluates. */
+export const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest
+
 /** Whether the part of a match that the control plane evaluates holds at a place. */
 export function applies(
   match: { readonly [Field in 'port' | 'gateways' | 'sourceLabels' | 'sourceNamespace']?: HttpMatch[Field] | undefined },

@@ -1,0 +1,83 @@
+/** Where a proxy sends a request, of which `mesh.admin.v1.AdminService` and `/debug/routing` are two views. */
+import type { ObjectReference } from '../../../protocols/data.ts'
+import type { Routing, SentRequest } from '../../../protocols/messages/explain.ts'
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
+import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
+import { explanationOf } from './mesh-answers.ts'
+import type { PageSources, Placed } from './page-sources.ts'
+
+/** A request that a workload or a client sends. */
+export interface OutboundRequest extends DescribedRequest {
+  readonly scheme: 'http' | 'https'
+}
+
+/** Returns a described request as one that is sent (without a scheme: by http), or a string with the reason when it cannot be. */
+export function outboundOf(described: DescribedRequest, scheme: string): OutboundRequest | string {
+  const by = scheme || 'http'
+  if (by !== 'http' && by !== 'https') return `scheme: ${JSON.stringify(by.slice(0, 100))} is neither http nor https`
+  if (!described.path.startsWith('/')) return 'path: a path starts with a slash'
+  return described.host === '' ? 'host: a request that is sent needs one' : { ...described, scheme: by }
+}
+
+/** Where a request goes, with the objects that routes were made from, and what the policies of a gateway say before. */
+export interface RoutingAnswer {
+  readonly policies: ReferencedExplanation | undefined
+  readonly routing: Omit<Routing, 'tried'> & {
+    readonly tried: readonly (Omit<Routing['tried'][number], 'match' | 'virtualService'> & Made)[]
+    readonly unused: readonly (Made & { readonly reason: string })[]
+  }
+}
+
+/** The object and the field that a route was made from. */
+interface Made {
+  readonly object: ObjectReference | undefined
+  readonly field: string
+}
+
+/** The types of the resources that lead from a listener to endpoints. */
+const types = [listenerType, routeType, virtualHostType, clusterType, endpointType]
+
+/** Says where a proxy sends a request. */
+export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: OutboundRequest): Promise<RoutingAnswer> {
+  const all = await sources.resourcesOf(proxy)
+  const resources = Object.fromEntries(types.map((type) => [type, (all[type] ?? []).map(({ name, element }) => ({ name, element }))]))
+  const sent = sentRequest(request)
+  const { namespace, nodeId } = proxy
+  const domain = dnsDomainOf(nodeId, namespace)
+  const { tried, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain })
+  const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
+    readonly references?: Record<string, ObjectReference>
+  }
+  const madeFrom = (virtualService: string, field: string): Made => ({ object: from.references?.[virtualService], field })
+  return {
+    policies: nodeId.startsWith('router~') ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port }) : undefined,
+    routing: {
+      ...routing,
+      tried: tried.map(({ match: _, virtualService, ...route }, index) => ({ ...route, ...madeFrom(virtualService, from.fields?.[index] ?? '') })),
+      unused: (from.unused ?? []).map(({ virtualService, field, reason }) => ({ ...madeFrom(virtualService, field), reason })),
+    },
+  }
+}
+
+/** The DNS domain of the mesh as a proxy names it: its node id ends with `<namespace>.svc.<domain>`. */
+function dnsDomainOf(nodeId: string, namespace: string): string {
+  const named = nodeId.split('~')[3] ?? ''
+  const own = `${namespace}.svc.`
+  return named.startsWith(own) ? named.slice(own.length) : 'cluster.local'
+}
+
+async function policiesOf(
+  sources: PageSources,
+  proxy: Placed<ConnectionStatus>,
+  request: DescribedRequest,
+): Promise<ReferencedExplanation | undefined> {
+  const explanation = await explanationOf(sources, proxy, request)
+  return 'considered' in explanation ? (explanation as ReferencedExplanation) : undefined
+}
+
+function sentRequest({ method, scheme, host, path, headers, destinationPort }: OutboundRequest): SentRequest {
+  return { method, scheme, host, path, headers, port: destinationPort || (scheme === 'https' ? 443 : 80) }
+}

@@ -1,0 +1,226 @@
+/** `pilot-discovery explain`: where a proxy sends a request and why, or why it has a resource. */
+import { toJson } from '@bufbuild/protobuf'
+import {
+  type ExplainedObject,
+  ExplainedObjectSchema,
+  type ExplainRequestResponse,
+  ExplainRequestResponseSchema,
+  type ExplainResourceResponse,
+  ExplainResourceResponseSchema,
+  type Routing,
+} from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { noEffect } from '../../../protocols/messages/explain.ts'
+import { AdminClient } from '../../../src/cli/admin-client.ts'
+import { isColoured, print, printJson } from '../../../src/cli/print.ts'
+import { type Cell, coloured, table } from '../../../src/cli/table.ts'
+import { oneLine } from '../../../src/logging/layout.ts'
+import { count } from '../../../src/model/counts.ts'
+import { type ServerFlags, serverOf } from './asked-server.ts'
+import { objectText } from './proxy-status.ts'
+import { headersOf } from './request-flags.ts'
+
+/** The flags of the command. */
+interface Flags extends ServerFlags {
+  /** The type of a resource; empty: the target is a request, or a cluster if it has a bar. */
+  readonly type: string
+  readonly method: string
+  readonly header: readonly string[]
+}
+
+/** Explains a resource or a request, whichever the target names. The exit status is 1 when the request fails. */
+export async function explain(flags: Flags, proxy: string, target: string): Promise<void> {
+  const client = new AdminClient(serverOf(flags))
+  const type = flags.type || (target.includes('|') ? 'cds' : '')
+  if (type === '') return explainRequest(client, flags, proxy, target)
+  const answer = await client.asked(client.rpcs.explainResource({ proxy, type, name: target }))
+  if (flags.json) return printJson(toJson(ExplainResourceResponseSchema, answer, { alwaysEmitImplicit: true }))
+  print(resourceText(proxy, target, answer))
+}
+
+/** A resource that a request takes, and the objects with a part in it. */
+interface MadeFrom {
+  readonly type: string
+  readonly name: string
+  readonly objects: readonly ExplainedObject[]
+}
+
+async function explainRequest(client: AdminClient, flags: Flags, proxy: string, target: string): Promise<void> {
+  const request = requestTo(target, flags)
+  const answer = await client.asked(client.rpcs.explainRequest({ proxy, outbound: true, ...request }))
+  const { routing } = answer
+  if (!routing) throw new Error('the server does not say where requests go: it is of an older release')
+  const madeFrom = await madeFromOf(client, proxy, routing)
+  const hidden = await hiddenFrom(client, proxy, routing, request.port)
+  if (flags.json) {
+    const made = madeFrom.map(({ objects, ...resource }) => ({ ...resource, objects: objectsJson(objects) }))
+    printJson({
+      proxy,
+      request,
+      ...(toJson(ExplainRequestResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
+      madeFrom: made,
+      hidden: objectsJson(hidden),
+    })
+  } else print(requestText(proxy, request, answer, routing, madeFrom, hidden))
+  if (answer.status === 0 || answer.status >= 400) process.exitCode = 1
+}
+
+const objectsJson = (objects: readonly ExplainedObject[]) => objects.map((each) => toJson(ExplainedObjectSchema, each, { alwaysEmitImplicit: true }))
+
+/** A request as it is asked about. */
+interface AskedRequest {
+  readonly method: string
+  readonly scheme: string
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly headers: { name: string; value: string }[]
+}
+
+/** Returns the request that a URL or host means. Throws an Error for what is neither. */
+function requestTo(target: string, { method, header }: Flags): AskedRequest {
+  const url = URL.parse(/^[a-z]+:\/\//i.test(target) ? target : `http://${target}`)
+  if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
+    throw new Error(
+      `${JSON.stringify(target.slice(0, 100))} is neither a host, nor a URL of http or https, nor a resource: the type of a resource is given by --type`,
+    )
+  const headers = headersOf(header)
+  const scheme = url.protocol.slice(0, -1)
+  return {
+    ...{ method: method.toUpperCase(), scheme, path: pathOf(target), headers: headers.filter(({ name }) => name !== 'host') },
+    host: headers.find(({ name }) => name === 'host')?.value ?? url.host,
+    port: Number(url.port) || (scheme === 'https' ? 443 : 80),
+  }
+}
+
+/** The path and the query as they are written: clients other than browsers send them so. */
+function pathOf(target: string): string {
+  const [, path = '', query = ''] = /^(?:[a-z]+:\/\/)?[^/?#]*([^?#]*)(\?[^#]*)?/i.exec(target) ?? []
+  return `${path || '/'}${query}`
+}
+
+/** The objects that made the resources that a request takes. */
+async function madeFromOf(client: AdminClient, proxy: string, { listener, routes, clusters }: Routing): Promise<MadeFrom[]> {
+  const wanted = [
+    ...[{ type: 'lds', name: listener }],
+    ...[{ type: 'rds', name: routes }],
+    ...clusters.slice(0, mostClusters).flatMap(({ name }) => [
+      { type: 'cds', name },
+      { type: 'eds', name },
+    ]),
+  ]
+  const made: MadeFrom[] = []
+  for (const { type, name } of wanted) {
+    if (name === '') continue
+    const { objects } = await client.asked(client.rpcs.explainResource({ proxy, type, name }))
+    const having = objects.filter(({ without }) => without === 'removed' || without === 'changed')
+    if (having.length > 0) made.push({ type, name, objects: having })
+  }
+  return made
+}
+
+/** The maximum number of clusters of a request whose objects are named. */
+const mostClusters = 3
+
+/** The objects that concern the host of a request and that the proxy does not have, with reasons. */
+async function hiddenFrom(client: AdminClient, proxy: string, { routes, hosts, isKnown }: Routing, port: number): Promise<ExplainedObject[]> {
+  const asked = hosts.flatMap((host) => [
+    ...(isKnown ? [] : [{ type: 'cds', name: `outbound|${port}||${host}` }]),
+    { type: 'vhds', name: `${routes || port}/${host}:${port}` },
+  ])
+  const found = new Map<string, ExplainedObject>()
+  for (const { type, name } of asked) {
+    const { objects } = await client.asked(client.rpcs.explainResource({ proxy, type, name }))
+    const ofHost = objects.filter(({ object, reason }) => reason !== '' && reason !== noEffect && hosting.has(object?.kind ?? ''))
+    for (const each of ofHost) found.set(each.object ? objectText(each.object) : '', each)
+  }
+  return [...found.values()]
+}
+
+/** The kinds that give a proxy hosts and routes. */
+const hosting: ReadonlySet<string> = new Set(['Service', 'ServiceEntry', 'VirtualService'])
+
+function requestText(
+  proxy: string,
+  { method, scheme, host, path }: AskedRequest,
+  answer: ExplainRequestResponse,
+  routing: Routing,
+  madeFrom: readonly MadeFrom[],
+  hidden: readonly ExplainedObject[],
+): string {
+  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused } = routing
+  const facts = [
+    ['listener', listener === '' ? '' : `${listener}${filterChain === '' ? '' : `, filter chain ${filterChain}`}`],
+    ['routes', routes],
+    ['virtual host', virtualHost === '' ? '' : `${virtualHost} (domain ${domain})`],
+    ['policy', answer.policy ? `${objectText(answer.policy)}${answer.rule === undefined ? '' : `, rule ${answer.rule}`}` : ''],
+  ].flatMap(([fact, value]) => (value === '' ? [] : [`${`${fact}:`.padEnd(14)}${oneLine(value as string)}`]))
+  const made = madeFrom.flatMap(({ type, name, objects }) =>
+    objects.map(({ object, without }) => [type, name, parts[without] ?? without, object ? objectText(object) : '-']),
+  )
+  return [
+    oneLine(`${method} ${scheme}://${host}${path} from ${proxy}`),
+    outcome(answer),
+    ...(facts.length === 0 ? [] : ['', ...facts]),
+    ...routeLines(routing),
+    ...(untold > 0 ? [`${count(untold, 'further route')} are not shown`] : []),
+    ...unused.map(({ object, field, reason }) => oneLine(`${object ? objectText(object) : ''} ${field} is in no route: ${reason}`)),
+    ...section(
+      ['CLUSTER', 'WEIGHT', 'CONNECTION', 'ENDPOINTS', 'BECAUSE'],
+      clusters.map(({ name, weight, tls, endpoints, healthy, because }) => [
+        name,
+        String(weight),
+        tls || '-',
+        endpoints === healthy ? String(endpoints) : `${healthy} of ${endpoints} healthy`,
+        because || '-',
+      ]),
+    ),
+    ...section(['TYPE', 'RESOURCE', 'PART', 'OBJECT'], made),
+    ...section(
+      ['OBJECT', 'NOT SEEN BY THE PROXY, BECAUSE'],
+      hidden.map(({ object, reason }) => [object ? objectText(object) : '-', reason]),
+    ),
+  ].join('\n')
+}
+
+/** What the client receives, in the first line. */
+function outcome({ status, reason, decidedBy }: ExplainRequestResponse): string {
+  const isGood = status > 0 && status < 400
+  const word = coloured(isGood ? 'ROUTED' : 'FAILS', isGood ? 'good' : 'bad', isColoured())
+  const received =
+    decidedBy === 'destination' || status === 200 ? '' : status === 0 ? 'the connection is closed: ' : `the client receives ${status}: `
+  return `${word}: ${received}${oneLine(reason)}`
+}
+
+function routeLines({ tried }: Routing): string[] {
+  return section(
+    ['ROUTE', 'NAME', 'RESULT', 'BECAUSE', 'MADE FROM'],
+    tried.map(({ name, object, field, matched, because }, index): Cell[] => [
+      String(index + 1),
+      name || '-',
+      matched ? { text: 'takes it', means: 'good' } : { text: 'does not', means: 'warning' },
+      because || '-',
+      object ? `${objectText(object)}${field === '' ? '' : `, ${field}`}` : '-',
+    ]),
+  )
+}
+
+const section = (head: readonly string[], rows: readonly (readonly Cell[])[]): string[] =>
+  rows.length === 0 ? [] : ['', table(head, rows, isColoured())]
+
+/** What an object does for a resource, by what would become of the resource without it. */
+const parts: Readonly<Record<string, string>> = { removed: 'makes it', changed: 'changes it', added: 'keeps it from the proxy', same: 'has no part' }
+
+function resourceText(proxy: string, name: string, { exists, isComplete, objects, untried, otherHosts, hidden }: ExplainResourceResponse): string {
+  const rows = objects.map(({ object, without, reason }) => [parts[without] ?? without, object ? objectText(object) : '-', reason || '-'])
+  const left = [
+    ...(hidden > 0 ? [`${count(hidden, 'object')} of other namespaces not shown`] : []),
+    ...(untried > 0 ? [`${count(untried, 'object')} not tried for lack of time`] : []),
+    ...(otherHosts > 0 ? [`${count(otherHosts, 'further host')} not looked at`] : []),
+    ...(isComplete ? [] : ['other objects may have a part in it too']),
+  ]
+  return [
+    oneLine(`${proxy} ${exists ? 'has' : 'does not have'} ${name}`),
+    ...(rows.length === 0 ? ['No object concerns it.'] : section(['PART', 'OBJECT', 'REASON'], rows)),
+    ...(left.length === 0 ? [] : ['', left.join('; ')]),
+  ].join('\n')
+}

@@ -1,0 +1,95 @@
+/** Whether a cluster of a proxy can take a request, how it is reached, and why not. */
+import { fromBinary } from '@bufbuild/protobuf'
+import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import type { LbEndpoint } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
+import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import type { RoutedCluster } from '../../../protocols/messages/explain.ts'
+import { count } from '../../model/counts.ts'
+import { isSniName, outboundCluster } from '../../xds/names.ts'
+import { clusterType, endpointType } from '../../xds/type-urls.ts'
+import type { SentResources } from './sent-resources.ts'
+import type { WeightedCluster } from './taken-connection.ts'
+
+/** Says of a cluster how it is reached, and why it cannot be. */
+export function routedCluster({ name, weight }: WeightedCluster, sent: SentResources): RoutedCluster {
+  const cluster = sent.named(clusterType, name, ClusterSchema)
+  if (!cluster) return { name, weight, tls: '', endpoints: 0, healthy: 0, because: absence(name, sent) }
+  const assignment = assignmentOf(cluster, sent)
+  const endpoints = assignment?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints) ?? []
+  const healthy = endpoints.filter(({ healthStatus }) => !unhealthy.has(Number(healthStatus))).length
+  const isResolved = assignment !== undefined || isEds(cluster)
+  const because = isResolved && endpoints.length === 0 ? emptiness(name, sent) : ''
+  return { name, weight, tls: tlsOf(cluster, endpoints), endpoints: endpoints.length, healthy, because }
+}
+
+/** `UNHEALTHY`, `DRAINING` and `TIMEOUT` of `envoy.config.core.v3.HealthStatus`. */
+const unhealthy: ReadonlySet<number> = new Set([2, 3, 4])
+
+const isEds = ({ clusterDiscoveryType }: Cluster): boolean => clusterDiscoveryType.case === 'type' && Number(clusterDiscoveryType.value) === 3
+
+/** The endpoints of a cluster: its own, or those that the proxy was sent for it; undefined where it finds them by itself. */
+function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignment | undefined {
+  if (!isEds(cluster)) return cluster.loadAssignment
+  return sent.named(endpointType, cluster.edsClusterConfig?.serviceName || cluster.name, ClusterLoadAssignmentSchema)
+}
+
+interface Parts {
+  readonly port: string
+  readonly subset: string
+  readonly host: string
+}
+
+function partsOf(name: string): Parts {
+  const [, port = '', subset = '', host = ''] =
+    (isSniName(name) ? /^outbound_\.(\d+)_\.(.*?)_\.(.*)$/ : /^outbound\|(\d+)\|([^|]*)\|(.*)$/).exec(name) ?? []
+  return { port, subset, host }
+}
+
+/** Why the proxy does not have a cluster. */
+function absence(name: string, sent: SentResources): string {
+  const { port, subset, host } = partsOf(name)
+  if (host === '') return `the proxy does not have cluster ${name}`
+  const names = sent.names(clusterType)
+  if (subset !== '' && names.includes(outboundCluster(Number(port), '', host)))
+    return `no DestinationRule that counts for ${host} here has a subset ${subset}`
+  const ports = names.filter((each) => each.startsWith('outbound|') && each.endsWith(`||${host}`)).map((each) => partsOf(each).port)
+  return ports.length > 0 ? `${host} has no port ${port}; it has ${ports.join(', ')}` : `no service that the proxy sees is ${host}`
+}
+
+/** Why a cluster has no endpoints. */
+function emptiness(name: string, sent: SentResources): string {
+  const { port, subset, host } = partsOf(name)
+  if (host === '') return `${name} has no endpoints`
+  if (subset === '') return `${host} has no endpoints on port ${port}`
+  const all = sent.named(endpointType, outboundCluster(Number(port), '', host), ClusterLoadAssignmentSchema)
+  const whole = all?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints).length ?? 0
+  return whole === 0
+    ? `${host} has no endpoints on port ${port}`
+    : `subset ${subset} selects none of the ${count(whole, 'endpoint')} of ${host}: no endpoint has its labels`
+}
+
+/** What connections to the endpoints of a cluster are. */
+function tlsOf({ transportSocket, transportSocketMatches }: Cluster, endpoints: readonly LbEndpoint[]): string {
+  if (transportSocketMatches.length === 0) return kindOf(transportSocket)
+  const kinds = endpoints.map((endpoint) => {
+    const labels = endpoint.metadata?.filterMetadata['envoy.transport_socket_match'] ?? {}
+    const match = transportSocketMatches.find(({ match: wanted = {} }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
+    return kindOf(match ? match.transportSocket : transportSocket)
+  })
+  const counts = [...Map.groupBy(kinds, (kind) => kind)].map(([kind, { length }]) => [kind, length] as const)
+  if (counts.length === 1) return counts[0]?.[0] ?? ''
+  return counts.map(([kind, number]) => `${kind} to ${number}`).join(', ')
+}
+
+function kindOf(socket: TransportSocket | undefined): string {
+  const packed = socket?.configType.case === 'typedConfig' ? socket.configType.value : undefined
+  if (!packed || packed.typeUrl.endsWith('.RawBuffer')) return 'plain text'
+  if (!packed.typeUrl.endsWith(`/${UpstreamTlsContextSchema.typeName}`)) return socket?.name ?? ''
+  const { commonTlsContext, sni } = fromBinary(UpstreamTlsContextSchema, packed.value)
+  const { alpnProtocols = [], tlsCertificateSdsSecretConfigs = [], tlsCertificates = [] } = commonTlsContext ?? {}
+  if (alpnProtocols.includes('istio')) return 'mutual TLS of the mesh'
+  const named = sni === '' ? '' : ` (SNI ${sni})`
+  return `${tlsCertificateSdsSecretConfigs.length + tlsCertificates.length > 0 ? 'mutual TLS' : 'TLS'}${named}`
+}

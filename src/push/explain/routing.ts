@@ -1,0 +1,197 @@
+/** Where a proxy sends a request by the resources that it was sent. Every answer about it comes from here. */
+import { type JsonObject, toJsonString } from '@bufbuild/protobuf'
+import { type Route, RouteMatchSchema, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import type { Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
+import { suggestion } from '../../model/edit-distance.ts'
+import { completeHost } from '../../model/match.ts'
+import { normalizePath } from '../../policy/paths.ts'
+import { blackHole, hostOf, passthrough } from '../../xds/names.ts'
+import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
+import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
+import { routedCluster } from './routed-cluster.ts'
+import { SentResources } from './sent-resources.ts'
+import { isCatchAll, type LeadsTo, portsOf, takenConnection, type WeightedCluster } from './taken-connection.ts'
+
+/** The maximum number of routes that are told of. */
+const mostRoutes = 200
+
+/** What is said of a request before its status is known. */
+type Unanswered = Omit<Routing, 'status' | 'decidedBy' | 'reason'>
+
+/** Says where a proxy sends a request. */
+export function routing(input: RoutingInput): Routing {
+  const sent = new SentResources(input.resources)
+  const { request } = input
+  const asked = { host: hostNameOf(request.host), port: request.port, isTls: request.scheme === 'https' }
+  const hosts = namesOf(asked.host, input)
+  const knows = (leadsTo: LeadsTo) => isFor(leadsTo, hosts, request.host, sent)
+  const listeners = sent.listeners()
+  const others = `no listener has port ${asked.port}; there are listeners for ${portsOf(listeners).join(', ') || 'none'}`
+  const taken = takenConnection(listeners, asked, knows)
+  const nowhere: Unanswered = {
+    ...{ listener: '', filterChain: '', routes: '', virtualHost: '', domain: '' },
+    ...{ tried: [], untold: 0, clusters: [], isKnown: false, hosts },
+  }
+  if (!taken) return { ...nowhere, status: 0, decidedBy: 'listener', reason: others }
+  const { listener, chain, leadsTo } = taken
+  const at = { ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) }
+  if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
+  if (leadsTo.kind === 'unknown')
+    return { ...at, status: 200, decidedBy: 'listener', reason: `what the filter ${leadsTo.filter} does is not known here` }
+  if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '')
+  const table = tableOf(leadsTo, sent)
+  if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
+  return routed({ ...at, routes: table.name }, table, asRouted(input, leadsTo.manager), sent)
+}
+
+/** The names that a host may stand for: itself, and full names in the namespace of the proxy and in others. */
+function namesOf(host: string, { namespace, domain }: RoutingInput): string[] {
+  if (/^[\d.]+$|:/.test(host)) return [host]
+  const ends = host.includes('.') ? [`.svc.${domain}`, `.${domain}`] : []
+  return [...new Set([host, completeHost(host, namespace, domain), ...ends.filter((end) => !host.endsWith(end)).map((end) => `${host}${end}`)])]
+}
+
+/** Whether a connection leads to a host: to a cluster of it, or to routes that have it. */
+function isFor(leadsTo: LeadsTo, names: readonly string[], host: string, sent: SentResources): boolean {
+  if (leadsTo.kind === 'clusters') return leadsTo.clusters.some(({ name }) => names.includes(hostOf(clusterType, name)))
+  const table = tableOf(leadsTo, sent)
+  const found = table && hostFor(table.virtualHosts, authorityIn(table, host))
+  return found !== undefined && found.domain !== '*'
+}
+
+type Manager = Extract<LeadsTo, { readonly kind: 'http' }>['manager']
+
+/** The host without its port and trailing dot, in lower case. */
+const hostNameOf = (host: string): string =>
+  host
+    .toLowerCase()
+    .replace(/:\d+$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
+
+/** A request as the routes of a connection manager see it. */
+function asRouted(
+  { request }: RoutingInput,
+  { normalizePath: normalizes, mergeSlashes, pathWithEscapedSlashesAction, stripTrailingHostDot }: Manager,
+): RoutedRequest {
+  const [, path = '/', query = ''] = /^([^?#]*)\??([^#]*)/.exec(request.path) ?? []
+  const decodes = Number(pathWithEscapedSlashesAction) === 4
+  const normalization = !normalizes ? 'NONE' : decodes ? 'DECODE_AND_MERGE_SLASHES' : mergeSlashes ? 'MERGE_SLASHES' : 'BASE'
+  return {
+    ...{ method: request.method, scheme: request.scheme, query },
+    authority: stripTrailingHostDot ? request.host.replace(/\.(:\d+)?$/, '$1') : request.host,
+    path: normalizePath(path, normalization),
+    headers: Object.fromEntries(Object.entries(request.headers).map(([name, values]) => [name, values.join(',')])),
+  }
+}
+
+/** The routes that a connection leads to, with the virtual hosts that are resources of their own; undefined: the proxy does not have them. */
+function tableOf(leadsTo: LeadsTo, sent: SentResources): RouteConfiguration | undefined {
+  if (leadsTo.kind !== 'http') return undefined
+  const { routeSpecifier } = leadsTo.manager
+  if (routeSpecifier.case === 'routeConfig') return routeSpecifier.value
+  const name = routeSpecifier.case === 'rds' ? routeSpecifier.value.routeConfigName : ''
+  const table = sent.named(routeType, name, RouteConfigurationSchema)
+  const own = sent.below(virtualHostType, `${name}/`, VirtualHostSchema)
+  return table && (own.length === 0 ? table : { ...table, virtualHosts: [...table.virtualHosts, ...own] })
+}
+
+const authorityIn = ({ ignorePortInHostMatching }: RouteConfiguration, host: string): string =>
+  ignorePortInHostMatching ? host.replace(/:\d+$/, '') : host
+
+function routed(at: Unanswered, table: RouteConfiguration, request: RoutedRequest, sent: SentResources): Routing {
+  const hosts = table.virtualHosts
+  const found = hostFor(hosts, authorityIn(table, request.authority))
+  const others = suggestion(
+    request.authority,
+    hosts.flatMap(({ domains }) => domains),
+  )
+  const unknown = `no service or VirtualService that the proxy sees has ${request.authority}${others}`
+  if (!found) return { ...at, isKnown: false, status: 404, decidedBy: 'virtual host', reason: unknown }
+  const isKnown = found.domain !== '*' || !/^(allow_any|block_all|blackhole:\d+)$/.test(found.host.name)
+  const known = { ...at, isKnown, virtualHost: found.host.name, domain: found.domain }
+  if (Number(found.host.requireTls) > 0 && request.scheme === 'http')
+    return { ...known, status: 301, decidedBy: 'virtual host', reason: 'the Gateway redirects to https (tls.httpsRedirect)' }
+  const routes = judged(found.host, request)
+  const index = routes.findIndex(({ holds }) => holds)
+  const told = { ...known, tried: triedRoutes(routes, index), untold: Math.max(0, routes.length - mostRoutes) }
+  const taking = routes[index]
+  if (!taking) return { ...told, status: 404, decidedBy: 'route', reason: isKnown ? 'no route matches' : unknown }
+  return answered(told, taking.route, sent, isKnown ? '' : `${unknown}; `)
+}
+
+/** The routes in order; one that would match too is taken before. */
+function triedRoutes(routes: readonly JudgedRoute[], taking: number): TriedRoute[] {
+  const before = Math.max(0, Math.min(taking - mostRoutes + 1, routes.length - mostRoutes))
+  return routes.slice(before, before + mostRoutes).map(({ route, holds, because }, offset) => {
+    const index = before + offset
+    const shadowed = holds && index > taking ? `route ${taking + 1}${named(routes[taking])} takes the request before it` : because
+    return {
+      name: route.name,
+      virtualService: virtualServiceOf(route),
+      match: route.match ? toJsonString(RouteMatchSchema, route.match) : '',
+      matched: index === taking,
+      because: shadowed,
+    }
+  })
+}
+
+const named = (judged: JudgedRoute | undefined): string => (judged && judged.route.name !== '' ? ` (${judged.route.name})` : '')
+
+/** The VirtualService that a route was made from, `<namespace>/<name>`; empty: none. */
+function virtualServiceOf({ metadata }: Route): string {
+  const path = (metadata?.filterMetadata.istio as JsonObject | undefined)?.config
+  const [, namespace, name] = /\/namespaces\/([^/]+)\/virtual-service\/([^/]+)$/.exec(typeof path === 'string' ? path : '') ?? []
+  return namespace === undefined ? '' : `${namespace}/${name}`
+}
+
+const redirectStatus = [301, 302, 303, 307, 308]
+
+function answered(at: Unanswered, { action }: Route, sent: SentResources, unknown: string): Routing {
+  switch (action.case) {
+    case 'directResponse':
+      return { ...at, status: action.value.status, decidedBy: 'route', reason: `${unknown}the route answers by itself` }
+    case 'redirect':
+      return { ...at, status: redirectStatus[Number(action.value.responseCode)] ?? 301, decidedBy: 'route', reason: `${unknown}the route redirects` }
+    case 'route': {
+      const { clusterSpecifier } = action.value
+      if (clusterSpecifier.case === 'cluster') return sentTo(at, [{ name: clusterSpecifier.value, weight: 1 }], sent, unknown)
+      if (clusterSpecifier.case === 'weightedClusters')
+        return sentTo(
+          at,
+          clusterSpecifier.value.clusters.map(({ name, weight }) => ({ name, weight: weight ?? 0 })),
+          sent,
+          unknown,
+        )
+      return {
+        ...at,
+        status: 200,
+        decidedBy: 'route',
+        reason: `${unknown}how the route chooses a cluster is not known here (${clusterSpecifier.case ?? 'no cluster'})`,
+      }
+    }
+    default:
+      return { ...at, status: 200, decidedBy: 'route', reason: `${unknown}what the route does is not known here (${action.case ?? 'no action'})` }
+  }
+}
+
+/** What becomes of a request that is sent to clusters. One of several that can take it decides. */
+function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string): Routing {
+  const told = { ...at, clusters: clusters.map((each) => routedCluster(each, sent)) }
+  const isHttp = at.routes !== ''
+  const only = clusters[0]?.name
+  if (only === passthrough)
+    return { ...told, status: 200, decidedBy: 'cluster', reason: `${unknown}the connection is passed on to the address that it was opened to` }
+  if (only === blackHole)
+    return { ...told, status: 0, decidedBy: 'cluster', reason: `${unknown}the connection is closed (outboundTrafficPolicy REGISTRY_ONLY)` }
+  const usable = told.clusters.filter(({ because, weight }) => because === '' && weight > 0)
+  if (usable.length === 0)
+    return {
+      ...told,
+      status: isHttp ? 503 : 0,
+      decidedBy: 'cluster',
+      reason: `${unknown}${[...new Set(told.clusters.map(({ because }) => because))].join('; ')}`,
+    }
+  return { ...told, status: 200, decidedBy: 'destination', reason: `${unknown}the destination answers` }
+}

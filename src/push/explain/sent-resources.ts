@@ -1,0 +1,52 @@
+/** The resources that a proxy was sent, decoded when they are looked at. */
+import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import type { RoutingInput } from '../../../protocols/messages/explain.ts'
+import { scanFields } from '../../xds/slab/wire.ts'
+import { listenerType } from '../../xds/type-urls.ts'
+
+/** The resources of a proxy by type and name. */
+export class SentResources {
+  readonly #resources: RoutingInput['resources']
+  /** What was looked at, by its element. */
+  readonly #decoded = new Map<string, unknown>()
+
+  constructor(resources: RoutingInput['resources']) {
+    this.#resources = resources
+  }
+
+  /** All listeners. */
+  listeners(): Listener[] {
+    return this.below(listenerType, '', ListenerSchema)
+  }
+
+  /** The names of a type. */
+  names(typeUrl: string): string[] {
+    return (this.#resources[typeUrl] ?? []).map(({ name }) => name)
+  }
+
+  /** The resource of a name; undefined: there is none. */
+  named<Schema extends DescMessage>(typeUrl: string, name: string, schema: Schema): MessageShape<Schema> | undefined {
+    const found = this.#resources[typeUrl]?.find((each) => each.name === name)
+    return found && this.#message(found.element, schema)
+  }
+
+  /** The resources whose names begin with a text. */
+  below<Schema extends DescMessage>(typeUrl: string, start: string, schema: Schema): MessageShape<Schema>[] {
+    return (this.#resources[typeUrl] ?? []).filter(({ name }) => name.startsWith(start)).map(({ element }) => this.#message(element, schema))
+  }
+
+  #message<Schema extends DescMessage>(element: string, schema: Schema): MessageShape<Schema> {
+    const made = (this.#decoded.get(element) as MessageShape<Schema> | undefined) ?? decoded(element, schema)
+    this.#decoded.set(element, made)
+    return made
+  }
+}
+
+/** Decodes an element of a response: a field with an `Any`. */
+function decoded<Schema extends DescMessage>(element: string, schema: Schema): MessageShape<Schema> {
+  const [field] = scanFields(Buffer.from(element, 'base64'))
+  const resource: Any = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
+  return fromBinary(schema, resource.value)
+}

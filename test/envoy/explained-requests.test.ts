@@ -1,0 +1,204 @@
+/** Where a proxy is said to send a request is where the stock Envoy sends it: generated requests to generated routes of a gateway. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { freePort } from '../../bench/ports.ts'
+import type { ExplainRequestResponse } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { AdminClient } from '../../src/cli/admin-client.ts'
+import { call, HttpBackend } from '../harness/backend.ts'
+import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { networkingDocument as document } from '../harness/mesh-document.ts'
+import { seed } from '../harness/seed.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+const hosts = ['a.example', 'b.example', '*.wild.example', 'deep.wild.example'] as const
+
+const text = fc.constantFrom<object>(
+  ...[{ exact: 'anna' }, { prefix: 'an' }, { regex: 'a.*a' }, { regex: '*' }, { exact: '' }, { prefix: '' }, { exact: 'a b' }, { regex: '\\d+' }],
+)
+const uri = fc.constantFrom<object>(
+  ...[
+    { prefix: '/a' },
+    { prefix: '/a/b' },
+    { prefix: '/A' },
+    { exact: '/a' },
+    { exact: '/a/b' },
+    { exact: '/' },
+    { regex: '/a/[bc]+' },
+    { regex: '/.*x' },
+  ],
+)
+/** A value in one of `outOf` cases. */
+const oneIn = <Value>(outOf: number, value: fc.Arbitrary<Value>) =>
+  fc.oneof({ arbitrary: fc.constant(undefined), weight: outOf - 1 }, { arbitrary: value, weight: 1 })
+const match = fc.record({
+  uri: oneIn(2, uri),
+  ignoreUriCase: oneIn(3, fc.boolean()),
+  method: oneIn(4, fc.constantFrom<object>({ exact: 'GET' }, { regex: 'P.*' }, { prefix: 'P' })),
+  scheme: oneIn(9, fc.constantFrom<object>({ exact: 'http' }, { exact: 'https' })),
+  authority: oneIn(9, fc.constantFrom<object>({ exact: 'a.example' }, { prefix: 'b' })),
+  headers: oneIn(3, fc.record({ 'x-user': text })),
+  withoutHeaders: oneIn(6, fc.record({ 'x-user': text })),
+  queryParams: oneIn(4, fc.record({ q: text })),
+})
+const rules = fc.array(fc.array(match, { minLength: 1, maxLength: 2 }), { minLength: 3, maxLength: 6 })
+
+const request = fc.record({
+  host: fc.constantFrom(
+    'a.example',
+    'A.example',
+    'b.example',
+    'b.example:8080',
+    'x.wild.example',
+    'deep.wild.example',
+    'wild.example',
+    'other.example',
+  ),
+  path: fc.constantFrom(
+    ...[
+      '/',
+      '/a',
+      '/a/',
+      '/a/b',
+      '/A/b',
+      '/a//b',
+      '/a/../a/b',
+      '/a/b?q=1',
+      '/a?q=12&q=1',
+      '/?q=a%20b',
+      '/a?q',
+      '/a%2Fb',
+      '/a/bx',
+      '/a?q=anna',
+      '/a?q=a+b',
+      '/a/c',
+    ],
+  ),
+  method: fc.constantFrom('GET', 'POST', 'PUT'),
+  user: fc.constantFrom(undefined, 'anna', 'an', '', '7'),
+})
+
+for (const { version, path: binary } of envoyBinaries())
+  describe(`explained requests, Envoy ${version}`, () => {
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
+    const backend = new HttpBackend('live')
+    const address = '127.0.0.43'
+    let port = 0
+    let gateway: Envoy
+
+    /** A VirtualService whose rules answer with their own names. */
+    const answering = (name: string, host: string, matches: readonly (readonly object[])[]) =>
+      document(
+        'VirtualService',
+        name,
+        JSON.stringify({
+          hosts: [host],
+          gateways: ['edge'],
+          http: matches.map((match, index) => ({
+            name: `${name}-${index}`,
+            match,
+            directResponse: { status: 200, body: { string: `${name}-${index}` } },
+          })),
+        }),
+      )
+    const explained = async (given: { host: string; path: string; method?: string; headers?: { name: string; value: string }[] }) => {
+      const client = new AdminClient({ socket: service.env.MESHD_ADMIN_SOCKET as string })
+      return client.asked(client.rpcs.explainRequest({ proxy: 'edge.shop', outbound: true, port, ...given }))
+    }
+    const routeOf = ({ status, routing }: ExplainRequestResponse) =>
+      status === 200 ? (routing?.tried.find(({ matched }) => matched)?.name ?? '') : String(status)
+
+    before(async () => {
+      port = await freePort()
+      await backend.start()
+      const entry = (name: string, more: string) =>
+        document(
+          'ServiceEntry',
+          name,
+          `{hosts: [${name}.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}]${more}}`,
+        )
+      const to = (name: string, destination: string) =>
+        document('VirtualService', name, `{hosts: [${name}.example], gateways: [edge], http: [{route: [{destination: {${destination}}}]}]}`)
+      const generated = fc.sample(rules, { numRuns: hosts.length * 2, seed })
+      service.write(
+        'mesh.yaml',
+        [
+          document(
+            'Gateway',
+            'edge',
+            `{selector: {app: edge}, servers: [{port: {number: ${port}, name: http, protocol: HTTP}, bind: ${address}, hosts: ['*']}]}`,
+          ),
+          entry('live', `, endpoints: [{address: 127.0.0.1, ports: {http: ${backend.port}}, labels: {v: one}}]`),
+          entry('empty', ''),
+          document('DestinationRule', 'live', '{host: live.example, subsets: [{name: one, labels: {v: one}}, {name: two, labels: {v: two}}]}'),
+          to('to-live', 'host: live.example'),
+          to('to-one', 'host: live.example, subset: one'),
+          to('to-two', 'host: live.example, subset: two'),
+          to('to-three', 'host: live.example, subset: three'),
+          to('to-empty', 'host: empty.example'),
+          to('to-nobody', 'host: nobody.example'),
+          to('to-port', 'host: live.example, port: {number: 81}'),
+          ...generated.map((matches, index) => answering(`v${index}`, hosts[index % hosts.length] as string, matches)),
+        ].join('---\n'),
+      )
+      await service.start()
+      gateway = new Envoy({
+        binary,
+        delta: version === '1.40',
+        grpcPort: service.grpcPort,
+        nodeId: `router~${address}~edge.shop~shop.svc.cluster.local`,
+        metadata: { NAMESPACE: 'shop', LABELS: { app: 'edge' } },
+      })
+      await gateway.start()
+      await until('the gateway to route', async () => (await call(address, port, '/', { host: 'to-live.example' })).status === 200)
+    })
+    after(async () => {
+      expect(await service.rejections()).to.deep.equal([])
+      await Promise.all([gateway.dispose(), service.dispose(), backend.stop()])
+    })
+
+    it('generated requests take the routes that are said to take them', async () => {
+      const wrong: string[] = []
+      const taken = new Set<string>()
+      for (const { host, path, method, user } of fc.sample(request, { numRuns: 300, seed })) {
+        const headers = user === undefined ? [] : [{ name: 'x-user', value: user }]
+        const [seen, said] = await Promise.all([
+          call(address, port, path, { host, method, headers: Object.fromEntries(headers.map(({ name, value }) => [name, value])) }),
+          explained({ host, path, method, headers }),
+        ])
+        const went = seen.status === 200 ? seen.body : String(seen.status)
+        taken.add(went)
+        if (went !== routeOf(said)) wrong.push(`${method} ${host}${path} ${user}: Envoy ${went}, said ${routeOf(said)} (${said.reason})`)
+      }
+      expect(wrong).to.deep.equal([])
+      expect([...taken])
+        .to.include('404')
+        .and.to.have.length.above(10)
+    })
+
+    it('the field of each route is the one whose number its name has', async () => {
+      const { routing } = await explained({ host: 'a.example', path: '/a/b' })
+      const routes = routing?.tried.filter(({ name }) => name !== '') ?? []
+      expect(routes).to.have.length.above(3)
+      for (const { name, field, object } of routes) {
+        expect(object?.name).to.equal(name.split('-')[0])
+        expect(field).to.match(new RegExp(`^http\\[${name.split('-')[1]}\\]\\.match\\[\\d\\]$`))
+      }
+    })
+
+    it('requests to subsets, ports and services without endpoints fail as they are said to, with the reason', async () => {
+      const reasons = {
+        'to-live': 'the destination answers',
+        'to-one': 'the destination answers',
+        'to-two': 'subset two selects none of the 1 endpoint of live.example: no endpoint has its labels',
+        'to-three': 'no DestinationRule that counts for live.example here has a subset three',
+        'to-empty': 'empty.example has no endpoints on port 80',
+        'to-nobody': 'no service that the proxy sees is nobody.example',
+        'to-port': 'live.example has no port 81; it has 80',
+      }
+      for (const [name, reason] of Object.entries(reasons)) {
+        const said = await explained({ host: `${name}.example`, path: '/' })
+        expect([said.reason, said.status]).to.deep.equal([reason, (await call(address, port, '/', { host: `${name}.example` })).status])
+      }
+    })
+  })
