@@ -182,7 +182,7 @@ function answerUnreadable(server: Server | SecureServer): void {
   server.on('clientError', (error: NodeJS.ErrnoException & { readonly reason?: string }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
     const status = unreadable[error.code ?? ''] ?? '400 Bad Request'
-    const body = `the request cannot be read: ${error.reason ?? error.message}`
+    const body = `the request cannot be read: ${error.reason ?? error.message}\n`
     const headers = `Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}`
     socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${body}`)
   })

@@ -11,11 +11,12 @@ import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
 import { BodyTooLarge, boundedBytes } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
+import { htmlPage, htmlType, linkTable } from './html.ts'
 import { HttpServer, type HttpServerOptions } from './http-server.ts'
 import { RpcPages } from './rpc-pages.ts'
 import type { SocketPlace } from './unix-socket.ts'
 
-/** A response. What a terminal obeys instead of showing it is escaped as it is sent, but in metrics. */
+/** A response. What a terminal obeys instead of showing it is escaped as it is sent, but in metrics; text is ended with a newline. */
 export class Page {
   readonly status: number
   readonly type: string
@@ -96,12 +97,23 @@ export interface PageServerOptions {
   readonly http2?: HttpServerOptions['http2']
 }
 
+/** Whether a request comes from a browser, which shows HTML. */
+export const acceptsHtml = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes('text/html') ?? false
+
+/** The front page: the pages of a server with what they are about, for browsers in HTML, otherwise a line each. */
+function frontPage(listed: ReadonlyMap<string, string>, isHtml: boolean): Page {
+  if (!isHtml) return new Page([...listed].map(([path, about]) => `${path.padEnd(12)} ${about}`).join('\n'))
+  return new Page(htmlPage('Pages', linkTable([...listed].map(([path, about]) => ({ href: path, text: path, about })))), htmlType)
+}
+
 /** Default of the maximum number of connections. */
 const maxPages = 512
 
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
+  /** What the pages are about that `/` lists, by path. */
+  readonly #listed = new Map<string, string>()
   readonly #server: HttpServer
   #rpcs: RpcPages | undefined
   #secure: SecureServer | undefined
@@ -125,9 +137,16 @@ export class PageServer {
     return this.#server.port
   }
 
-  /** Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without one of their own, with `/**` also of those in its folders. */
-  add(path: string, answers: Answers | Answer): void {
+  /**
+   * Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without
+   * one of their own, with `/**` also of those in its folders. `about`: what the page is about; the front page `/`, which is there once one
+   * page has that, lists it.
+   */
+  add(path: string, answers: Answers | Answer, about?: string): void {
     this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
+    if (about === undefined) return
+    this.#listed.set(path, about)
+    if (!this.#pages.has('/')) this.add('/', ({ headers }) => frontPage(this.#listed, acceptsHtml(headers)))
   }
 
   /** Serves unary RPCs by Connect and gRPC-Web, which have their own access control. `failed` is called with errors that are not the client's. */
@@ -231,8 +250,12 @@ type Sent = Pick<Page, 'status' | 'headers'> & { readonly body: string | Uint8Ar
 
 function sentPage({ status, headers, type, body }: Page): Sent {
   // Metrics are for programs, whose syntax has no such escapes.
-  return { status, headers: { ...headers, 'Content-Type': type }, body: typeof body !== 'string' || metricsTypes.has(type) ? body : printable(body) }
+  const sent = typeof body !== 'string' || metricsTypes.has(type) ? body : endedLine(printable(body))
+  return { status, headers: { ...headers, 'Content-Type': type }, body: sent }
 }
+
+/** Ends a text with a newline, as a terminal wants it. The empty text, which says that all is well, stays empty. */
+const endedLine = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
 
 /** Headers of answers to RPCs against content sniffing, caching, and inclusion by other sites. */
 const guarded = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' }

@@ -5,8 +5,9 @@ export const print = (text: string): void => void process.stdout.write(`${text}\
 
 /** Writes the body of a response. Throws an Error with status and body when the status is above 399, except 404. */
 export function printPage({ status, body }: { readonly status: number; readonly body: string }): void {
-  if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${body}`)
-  print(body)
+  const text = body.replace(/\n$/, '')
+  if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${text}`)
+  print(text)
 }
 
 /** Writes an answer for programs. */

@@ -1,7 +1,9 @@
 /** Analysis while the service runs: what comes and goes, by page, log and after a crash. */
+
 import { expect } from 'chai'
 import type { FoundNow } from '../../protocols/messages/analysis.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
+import { textOf } from '../harness/page-text.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
@@ -60,7 +62,7 @@ describe('a service without PILOT_ENABLE_ANALYSIS', () => {
     try {
       await discovery.start({ registries: [] })
       const answer = await fetch(`http://127.0.0.1:${discovery.httpPort}/debug/analysisz`)
-      expect([answer.status, await answer.text()]).to.deep.equal([404, 'this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)'])
+      expect([answer.status, await textOf(answer)]).to.deep.equal([404, 'this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)'])
     } finally {
       await discovery.dispose()
     }

@@ -7,6 +7,7 @@ import { PageSources } from '../../actors/discovery/admin/page-sources.ts'
 import { PageServer } from '../../actors/http/page-server.ts'
 import { freePort } from '../../bench/ports.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
+import { textOf } from '../harness/page-text.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -37,7 +38,7 @@ describe('debug pages for callers of one namespace', () => {
   }
   const ask = async (path: string, viewer: 'own' | 'operator' | 'misled' | 'local', method = 'GET') => {
     const answer = await fetch(`${base}${path}`, { method, headers: { 'x-viewer': viewer } })
-    return { status: answer.status, text: await answer.text(), headers: answer.headers }
+    return { status: answer.status, text: await textOf(answer), headers: answer.headers }
   }
   const text = async (path: string, viewer: 'own' | 'operator') => (await ask(path, viewer)).text
 
@@ -98,6 +99,16 @@ describe('debug pages for callers of one namespace', () => {
         .to.match(/own/)
         .and.to.match(/foreign/)
     expect((await ask('/mesh', 'operator')).status).to.equal(200)
+  })
+
+  it('offer the proxies that the caller sees where one is needed, to browsers as links', async () => {
+    const wanted = 'You must provide a proxyID in the query string'
+    expect(await ask('/edsz?brief=1', 'own')).to.include({ status: 400, text: `${wanted}\n/debug/edsz?brief=1&proxyID=pod.own` })
+    expect((await ask('/edsz', 'operator')).text).to.equal(`${wanted}\n/debug/edsz?proxyID=pod.foreign\n/debug/edsz?proxyID=pod.own`)
+    const shown = await fetch(`${base}/edsz`, { headers: { 'x-viewer': 'own', accept: 'text/html' } })
+    const page = await shown.text()
+    expect([shown.status, page.includes('foreign')]).to.deep.equal([400, false])
+    expect(page).to.contain('<a href="/debug/edsz?proxyID=pod.own">pod.own</a>')
   })
 
   it('can be filtered by namespace, and refuse a foreign one whether it exists or not', async () => {

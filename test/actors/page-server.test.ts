@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { Page, type PageRequest, PageServer } from '../../actors/http/page-server.ts'
 import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
+import { textOf } from '../harness/page-text.ts'
 import { until } from '../harness/until.ts'
 
 describe('the page server', () => {
@@ -26,7 +27,7 @@ describe('the page server', () => {
     const shown = 'a\\u202eb\\u001bc\\u0085d\\u200be\n\tf'
     for (const type of [undefined, 'text/html; charset=utf-8', 'application/json; charset=utf-8']) {
       server.add('/odd', () => new Page(odd, type))
-      expect(await (await fetch(`${base}/odd`)).text(), type).to.equal(shown)
+      expect(await textOf(await fetch(`${base}/odd`)), type).to.equal(shown)
     }
     for (const type of Object.values(mediaTypes)) {
       server.add('/odd', () => new Page(odd, type))
@@ -37,7 +38,7 @@ describe('the page server', () => {
   it('answers pages and forms, and rejects other paths and methods', async () => {
     const ask = async (path: string, init?: RequestInit) => {
       const answer = await fetch(base + path, init)
-      return [answer.status, await answer.text()]
+      return [answer.status, await textOf(answer)]
     }
     const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } }
     expect(await ask('/plain')).to.deep.equal([200, 'hello ö'])
@@ -71,14 +72,25 @@ describe('the page server', () => {
     expect(await raw('\u0000\u0001 nothing\r\n\r\n')).to.match(/^HTTP\/1\.1 400 /)
     expect(await raw('FOO / HTTP/1.1\r\n\r\n'))
       .to.match(/^HTTP\/1\.1 400 /)
-      .and.to.match(/\r\n\r\nthe request cannot be read: Invalid method encountered$/)
+      .and.to.match(/\r\n\r\nthe request cannot be read: Invalid method encountered\n$/)
     expect(await raw('GET //[ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).to.match(/^HTTP\/1\.1 40\d /)
     const gone = connect(port, '127.0.0.1', () => gone.resetAndDestroy())
     gone.on('error', () => {})
-    expect(await (await fetch(`${base}/plain`)).text()).to.equal('hello ö')
+    expect(await textOf(await fetch(`${base}/plain`))).to.equal('hello ö')
     const other = new PageServer()
     const refused = await other.listen('127.0.0.1', port).catch((error: NodeJS.ErrnoException) => error.code)
     expect(refused).to.equal('EADDRINUSE')
+  })
+
+  it('has a front page of the pages that say what they are about, as HTML for browsers', async () => {
+    expect((await fetch(`${base}/`)).status).to.equal(404)
+    server.add('/plain', () => new Page('hello ö'), 'a greeting & more')
+    expect(await (await fetch(`${base}/`)).text()).to.equal('/plain       a greeting & more\n')
+    const html = await fetch(`${base}/`, { headers: { accept: 'text/html,*/*' } })
+    expect([html.headers.get('content-type'), await html.text()]).to.satisfy(
+      ([type, text]: [string, string]) =>
+        type === 'text/html; charset=utf-8' && text.includes('<a href="/plain">/plain</a></td><td>a greeting &#38; more'),
+    )
   })
 
   it('closes connections beyond its limit, and reports each', async () => {

@@ -1,4 +1,5 @@
 /** Each debug page and method of the admin service covers what it says, all replicas of discovery or the one that is asked (docs/operation.md, A3 to A6). */
+
 import { expect } from 'chai'
 import { adminService } from '../../actors/discovery/admin/admin-service.ts'
 import { methodCoverage } from '../../actors/discovery/admin/coverage.ts'
@@ -14,6 +15,7 @@ import { PageServer } from '../../actors/http/page-server.ts'
 import { adminMethods, adminServiceName, adminStreams } from '../../protocols/messages/admin-call.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
+import { textOf } from '../harness/page-text.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -42,7 +44,7 @@ describe('answers of one of two replicas', () => {
   let answer = stands
   const debug = async (page: string, method = 'GET') => {
     const reply = await fetch(`${base}/debug/${page}`, { method })
-    return { status: reply.status, text: await reply.text() }
+    return { status: reply.status, text: await textOf(reply) }
   }
   const call = async (method: string, request: object = {}) => {
     const headers = { 'content-type': 'application/json' }

@@ -60,7 +60,7 @@ describe('a page server on a unix socket', () => {
     const path = join(root, 'a/b/own/admin.sock')
     const server = await serve(path, 'hello')
     expect([statSync(join(root, 'a/b/own')).mode & 0o777, lstatSync(path).mode & 0o777]).to.deep.equal([0o700, 0o600])
-    expect(await ask(path)).to.equal('hello undefined undefined')
+    expect(await ask(path)).to.equal('hello undefined undefined\n')
     await server.close()
     expect(existsSync(path)).to.equal(false)
   })

@@ -1,4 +1,5 @@
 /** Runs the discovery service in this process, so that tests can access its supervisor. */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { type ActorSettings, type DiscoveryService, startDiscovery } from '../..
 import type { ActorState } from '../../actors/runtime/supervisor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { textOf } from './page-text.ts'
 
 /** A discovery service with a configuration directory of its own, and environment variables that are set while it runs. */
 export class LocalDiscovery {
@@ -107,7 +109,7 @@ export class LocalDiscovery {
   /** The response of `/ready`. */
   async ready(): Promise<{ status: number; text: string }> {
     const answer = await fetch(`http://127.0.0.1:${this.httpPort}/ready`)
-    return { status: answer.status, text: await answer.text() }
+    return { status: answer.status, text: await textOf(answer) }
   }
 
   /** Fetches a debug page. */

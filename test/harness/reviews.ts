@@ -50,7 +50,7 @@ export async function postReview(
   ca?: string,
 ): Promise<ReviewAnswer> {
   const { status, text } = ca === undefined ? await plainPost(port, path, body, type) : await securePost(port, path, body, type, ca)
-  if (status !== 200) return { status, body: text }
+  if (status !== 200) return { status, body: text.replace(/\n$/, '') }
   const { apiVersion, response } = JSON.parse(text)
   const { uid, allowed, warnings, status: denial, patchType, patch: encoded } = response
   const patch = patchType === 'JSONPatch' ? JSON.parse(Buffer.from(encoded, 'base64').toString('utf8')) : undefined

@@ -1,10 +1,12 @@
 /** A wall clock that jumps, through the real command: the root of the authority, its exchange, certificates, and what is said of it. */
+
 import { X509Certificate } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { LedgerPage } from '../../protocols/messages/authority-status.ts'
 import { OwnAuthority } from '../harness/own-authority.ts'
+import { textOf } from '../harness/page-text.ts'
 import { beginRotation } from '../harness/rotations.ts'
 import type { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -34,7 +36,7 @@ describe('a wall clock that jumps 4,000 days ahead', function () {
   const started = () => own.start()
   const ready = async () => {
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/ready`)
-    return { status: answer.status, text: await answer.text() }
+    return { status: answer.status, text: await textOf(answer) }
   }
   const stored = () => readdirSync(join(service.authorityDir, 'keys'))
   const state = () => JSON.parse(readFileSync(join(service.authorityDir, 'state.json'), 'utf8')).state

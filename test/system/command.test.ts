@@ -8,6 +8,7 @@ import { notYetOf } from '../../src/cli/flags.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import { discoveryScript } from '../harness/commands.ts'
 import { OwnTime } from '../harness/own-time.ts'
+import { textOf } from '../harness/page-text.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -177,7 +178,7 @@ describe('pilot-discovery on the command line', () => {
       for (const path of ['/debug', '/debug/'])
         expect(await (await fetch(`http://127.0.0.1:${service.httpPort}${path}`)).text()).to.contain('<h1>Debug pages</h1>')
       const version = await fetch(`http://127.0.0.1:${service.monitoringPort}/version`)
-      expect(await version.text()).to.equal('0.1.0-unknown-Source')
+      expect(await textOf(version)).to.equal('0.1.0-unknown-Source')
       for (const page of [
         'adsz',
         'syncz',
@@ -197,7 +198,7 @@ describe('pilot-discovery on the command line', () => {
       expect(shards, host).to.have.nested.property('mock-0.Mock/Orchestrator').of.length(3)
       expect((await service.debug<object[]>('registryz'))[0]).to.include({ provider: 'Mock', cluster: 'Orchestrator' })
       const inject = await fetch(`http://127.0.0.1:${service.httpPort}/debug/inject`)
-      expect([inject.status, await inject.text()]).to.deep.equal([404, 'this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)'])
+      expect([inject.status, await textOf(inject)]).to.deep.equal([404, 'this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)'])
       for (const page of ['edsz', 'ndsz', 'config_dump', 'sidecarz']) {
         const url = `http://127.0.0.1:${service.httpPort}/debug/${page}`
         expect((await fetch(url)).status).to.equal(400)

@@ -1,7 +1,9 @@
 /** Debug pages over the network, with workload tokens. */
+
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Issuer } from '../harness/issuer.ts'
+import { textOf } from '../harness/page-text.ts'
 import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
@@ -17,7 +19,7 @@ describe('debug pages with tokens', () => {
       ...init,
       headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
     })
-    return { status: answer.status, text: await answer.text(), challenge: answer.headers.get('www-authenticate') }
+    return { status: answer.status, text: await textOf(answer), challenge: answer.headers.get('www-authenticate') }
   }
 
   before(async () => {

@@ -1,9 +1,11 @@
 /** ControlZ of the real command. */
+
 import { createServer, type Server } from 'node:net'
 import { expect } from 'chai'
 import { askServer } from '../../actors/http/admin-request.ts'
 import { freePort } from '../../bench/ports.ts'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
+import { textOf } from '../harness/page-text.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -79,7 +81,7 @@ describe('ControlZ', () => {
     await connect('before')
     await service.output.says('~before.shop')
     const answer = await post('/scopej', { scope: 'ads', output_level: 'error' })
-    expect(answer).to.deep.equal({ status: 200, body: 'scope ads: output_level=error' })
+    expect(answer).to.deep.equal({ status: 200, body: 'scope ads: output_level=error\n' })
     await service.output.says('ControlZ, by the admin socket: scope ads: output_level=error')
     for (let index = 0; index < 4; index++) await connect(`silent-${index}`)
     expect((await post('/scopej', { scope: 'ads', output_level: 'info' })).status).to.equal(200)
@@ -92,7 +94,7 @@ describe('ControlZ', () => {
   it('changes nothing without a token, and refuses unknown pages and scopes', async () => {
     const change = { scope: 'ads', output_level: 'debug' }
     const refused = await overNetwork('/scopej', change)
-    expect([refused.status, await refused.text()]).to.deep.equal([
+    expect([refused.status, await textOf(refused)]).to.deep.equal([
       403,
       "this action changes state: it needs the admin socket (pilot-discovery request POST /scopej '<name>=<value>&<name>=<value>') or a token of the root namespace",
     ])
@@ -102,7 +104,7 @@ describe('ControlZ', () => {
     expect((await overNetwork('/envj', {})).status).to.equal(405)
     expect(await post('/scopej', { scope: 'ads', output_level: 'loud' })).to.deep.equal({
       status: 422,
-      body: 'output_level: unknown level "loud"; levels are debug, info, warn, error, fatal, none',
+      body: 'output_level: unknown level "loud"; levels are debug, info, warn, error, fatal, none\n',
     })
     expect((await post('/signalj', { signal: 'SIGKILL' })).status).to.equal(422)
     expect((await post('/envj', {})).status).to.equal(404)
@@ -114,8 +116,10 @@ describe('ControlZ', () => {
     const { stdout } = await runCommand(['token', '--namespace', 'mesh-system', '--service-account', 'operator'], service.env)
     const authorization = `Bearer ${stdout.trim()}`
     const answer = await overNetwork('/scopej', { scope: 'ads', log_callers: 'false' }, { authorization })
-    expect([answer.status, await answer.text()]).to.deep.equal([200, 'scope ads: log_callers=false'])
+    expect([answer.status, await textOf(answer)]).to.deep.equal([200, 'scope ads: log_callers=false'])
     expect(await (await ask('/scopez', { headers: { authorization } })).text()).to.contain('data-form="scope=ads"')
+    // One click does not end the service.
+    expect(await (await ask('/signalz', { headers: { authorization } })).text()).to.match(/<button [^>]*data-form="signal=SIGTERM" data-question=/)
   })
 
   it('answers tools of the reference: single scopes, this process, and its end', async () => {

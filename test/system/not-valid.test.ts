@@ -1,4 +1,5 @@
 /** Roots, chains and serving certificates that are not valid at present, through the real command: configuration goes on being served. */
+
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { readCertificate } from '../../src/ca/certificate.ts'
 import { issueRoot, issueServing, signingKeyOf } from '../../src/ca/issue.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { pemOf } from '../../src/identity/pem.ts'
+import { textOf } from '../harness/page-text.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -49,7 +51,7 @@ describe('certificates that are not valid at present', () => {
 
   const ready = async () => {
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/ready`)
-    return { status: answer.status, text: await answer.text() }
+    return { status: answer.status, text: await textOf(answer) }
   }
   const plug = ({ certificate, key }: ReturnType<typeof authority>) => {
     mkdirSync(service.env.ROOT_CA_DIR as string, { recursive: true })

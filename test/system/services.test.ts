@@ -11,6 +11,7 @@ import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '.
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { grpcCall } from '../harness/grpc-call.ts'
+import { textOf } from '../harness/page-text.ts'
 import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
@@ -241,7 +242,7 @@ describe('services beside ADS, and settings of the push path', () => {
     const victim = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.7', 'victim', 'ns'), true).connect().ready()
     const url = `http://127.0.0.1:${service.httpPort}/debug/force_disconnect?proxyID=victim.ns`
     const asked = await fetch(url)
-    expect([asked.status, asked.headers.get('allow'), await asked.text()]).to.deep.equal([
+    expect([asked.status, asked.headers.get('allow'), await textOf(asked)]).to.deep.equal([
       405,
       'POST',
       'this action needs the method POST: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
@@ -250,7 +251,7 @@ describe('services beside ADS, and settings of the push path', () => {
     expect((await fetch(url, { method: 'POST', headers: { 'x-mesh-introspection': '1' } })).status, 'without a token').to.equal(403)
     expect(victim.closed).to.equal(undefined)
     const { body } = await askServer({ method: 'POST', path: '/debug/force_disconnect', form: 'proxyID=victim.ns' }, service.env)
-    expect(body).to.equal('OK')
+    expect(body).to.equal('OK\n')
     await until('the end', () => victim.closed !== undefined)
     expect(victim.closed?.code).to.equal(14)
   })

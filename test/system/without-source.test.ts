@@ -15,7 +15,7 @@ describe('a discovery service outside of a cluster', () => {
       await service.output.says(`\terror\t${advice}; the service stays not ready`)
       const url = `http://${await service.address('HTTP')}/ready`
       const source = 'source/orchestrator has not delivered its complete state yet'
-      const expected = `discovery is not ready: the complete configuration is not served yet\n${advice}\n${source}`
+      const expected = `discovery is not ready: the complete configuration is not served yet\n${advice}\n${source}\n`
       // All other sources have delivered theirs, and all actors run.
       await until('the last answer', async () => (await (await fetch(url)).text()) === expected)
       expect((await fetch(url)).status).to.equal(503)

@@ -110,23 +110,23 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const http = new PageServer({ ...bounds, http2: passed && ((client, first) => passed.take(client, first)) })
   const monitoring = options.monitoringAddr === '' ? http : new PageServer(bounds)
   const local = new PageServer(bounds)
-  for (const server of [http, local])
-    server.add('/ready', () => {
-      const { ready, text } = readiness.judge()
-      return new Page(text, undefined, ready ? 200 : 503)
-    })
+  const ready = () => {
+    const judged = readiness.judge()
+    return new Page(judged.text, undefined, judged.ready ? 200 : 503)
+  }
+  for (const server of [http, local]) server.add('/ready', ready, '200 while configuration is served; otherwise 503 and what is missing')
+  const measured: Answer = async ({ connection, headers }) => {
+    const format = formatFor(headers.accept)
+    const text = await scraper.scrapeFor(clientKey(connection.remoteAddress), format)
+    return text === undefined ? new Page('too many requests for metrics wait: this one gave way', undefined, 503) : new Page(text, mediaTypes[format])
+  }
+  const version = () => {
+    const { version, revision, status } = buildInfo()
+    return new Page(`${version}-${revision}-${status}`)
+  }
   for (const server of [monitoring, local]) {
-    server.add('/metrics', async ({ connection, headers }) => {
-      const format = formatFor(headers.accept)
-      const text = await scraper.scrapeFor(clientKey(connection.remoteAddress), format)
-      return text === undefined
-        ? new Page('too many requests for metrics wait: this one gave way', undefined, 503)
-        : new Page(text, mediaTypes[format])
-    })
-    server.add('/version', () => {
-      const { version, revision, status } = buildInfo()
-      return new Page(`${version}-${revision}-${status}`)
-    })
+    server.add('/metrics', measured, 'metrics of all threads (docs/metrics.md)')
+    server.add('/version', version, 'the version of this server')
   }
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])

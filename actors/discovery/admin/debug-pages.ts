@@ -1,8 +1,12 @@
 /** Serves the debug pages (`debug-table.ts`) with their access control. */
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
-import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
+import { compare } from '../../../src/model/order.ts'
+import { htmlPage, htmlType, linkTable } from '../../http/html.ts'
+import { acceptsHtml, notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
+import { nameOfNode } from '../named-connection.ts'
+import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { type DebugPage, debugPages, noProxy, unbuiltPages } from './debug-table.ts'
 import { proxyNamed } from './mesh-answers.ts'
 import { SilentReplica } from './other-replicas.ts'
@@ -27,10 +31,15 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
     const viewer = await parts.admit(request)
     return asPage(viewer instanceof Page ? viewer : await answer(viewer))
   }
-  for (const path of ['/debug', '/debug/']) server.add(path, (request) => answered(request, () => indexOf(parts)))
+  const index = (request: PageRequest) => answered(request, () => indexOf(parts))
+  server.add('/debug', index, 'what this server knows of the mesh, its proxies and itself: the list of pages')
+  server.add('/debug/', index)
   for (const [name, page] of pagesOf(parts)) {
     const answer = (request: PageRequest) =>
-      answered(request, async (viewer) => asked(`/debug/${name}`, page, parts, viewer, request.method, await request.parameters()))
+      answered(request, async (viewer) => {
+        const { method, headers } = request
+        return asked({ path: `/debug/${name}`, method, query: await request.parameters(), isHtml: acceptsHtml(headers) }, page, parts, viewer)
+      })
     server.add(`/debug/${name}`, { get: answer, post: answer })
   }
   for (const [name, reason] of unbuiltPages) server.add(`/debug/${name}`, (request) => answered(request, () => new Page(reason, undefined, 404)))
@@ -56,11 +65,19 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
   const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
   if (!url || !page) return new Page(unbuiltPages.get(name) ?? 'there is no such page', undefined, 404)
   if (method !== 'GET' && method !== 'POST') return notAnswered(method, { get: true, post: true })
-  return asked(url.pathname, page, parts, viewer, method, url.searchParams)
+  return asked({ path: url.pathname, method, query: url.searchParams, isHtml: false }, page, parts, viewer)
 }
 
 const pagesOf = ({ admin, sources }: DebugParts) =>
   Object.entries({ ...debugPages, ...(sources.profiles ? profilePages : {}) }).filter(([, { shows }]) => admin || shows !== 'nothing')
+
+/** What is asked of a page. `isHtml`: by a browser. */
+interface Question {
+  readonly path: string
+  readonly method: PageRequest['method']
+  readonly query: URLSearchParams
+  readonly isHtml: boolean
+}
 
 /** Answers an admitted viewer. A replica that was found to have what the page is about, and does not answer meanwhile, is named. */
 async function asked(...request: Parameters<typeof answerTo>): Promise<unknown> {
@@ -73,16 +90,10 @@ async function asked(...request: Parameters<typeof answerTo>): Promise<unknown> 
 }
 
 /** Shows a page or performs its action. */
-async function answerTo(
-  path: string,
-  page: DebugPage,
-  { sources, log }: DebugParts,
-  viewer: Viewer,
-  method: PageRequest['method'],
-  query: URLSearchParams,
-): Promise<unknown> {
+async function answerTo(question: Question, page: DebugPage, { sources, log }: DebugParts, viewer: Viewer): Promise<unknown> {
+  const { path, method, query } = question
   const { action } = page
-  if (!action?.isMeant(query)) return page.shows === 'nothing' ? notAnswered(method, { post: true }) : shown(page, sources, viewer, query)
+  if (!action?.isMeant(query)) return page.shows === 'nothing' ? notAnswered(method, { post: true }) : shown(page, sources, viewer, question)
   if (method !== 'POST') {
     const allowed = notAnswered(method, { post: true })
     return new Page(`this action needs the method POST: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
@@ -94,7 +105,8 @@ async function answerTo(
   return action.act(sources, query)
 }
 
-async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSources, viewer: Viewer, query: URLSearchParams): Promise<unknown> {
+async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSources, viewer: Viewer, question: Question): Promise<unknown> {
+  const { query } = question
   const sources = page.covers === 'replicas' && query.get('replicas') !== 'own' ? all : all.own
   const namespace = query.get('namespace') || undefined
   switch (page.shows) {
@@ -104,18 +116,33 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSo
       if (namespace === undefined) return page.page(sources, query, viewer.sees)
       return viewer.sees(namespace) ? page.page(sources, query, (of) => of === namespace) : forbiddenNamespace(namespace)
     case 'proxy': {
+      if (!query.get('proxyID')) return proxyChoice(question, (await sources.allConnections()).rows, viewer)
       const { proxy, candidates, silent } = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
       return proxy ? page.page(sources, query, proxy, viewer.sees) : noProxy(query, silent, candidates)
     }
   }
 }
 
+/** How many proxies a page offers that needs one. */
+const mostOffered = 100
+
+/** The answer of a page that needs a proxy to a request without one: the page for each connected proxy that the viewer sees. */
+function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick<ConnectionStatus, 'nodeId' | 'namespace'>[], viewer: Viewer): Page {
+  const wanted = 'You must provide a proxyID in the query string'
+  const names = [...new Set(connected.filter(({ namespace }) => viewer.sees(namespace)).map(({ nodeId }) => nameOfNode(nodeId)))].sort(compare)
+  const links = names.slice(0, mostOffered).map((name) => {
+    const asked = new URLSearchParams(query)
+    asked.set('proxyID', name)
+    return { href: `${path}?${asked}`, text: name, about: '' }
+  })
+  const more = names.length > links.length ? `and ${names.length - links.length} more` : ''
+  if (isHtml) return new Page(htmlPage(wanted, `${linkTable(links)}<p>${more}</p>`), htmlType, 400)
+  return new Page([wanted, ...links.map(({ href }) => href), ...(more === '' ? [] : [more])].join('\n'), undefined, 400)
+}
+
 function indexOf(parts: DebugParts): Page {
-  const rows = pagesOf(parts).map(([path, { what }]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
-  return new Page(
-    `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${rows.join('')}</table></html>`,
-    'text/html; charset=utf-8',
-  )
+  const links = pagesOf(parts).map(([name, { what }]) => ({ href: `/debug/${name}`, text: name, about: what }))
+  return new Page(htmlPage('Debug pages', `<p><a href="/">all pages of this port</a></p>${linkTable(links)}`), htmlType)
 }
 
 function asPage(value: unknown): Page {

@@ -1,12 +1,6 @@
 /** HTML of the ControlZ topics: plain tables, and one script for the controls. */
 import { levels } from '../../../src/logging/levels.ts'
-
-/** A topic in the list of topics. */
-export interface Entry {
-  readonly href: string
-  readonly title: string
-  readonly about: string
-}
+import { escaped, htmlPage, type Link, linkTable } from '../../http/html.ts'
 
 /** A button, or a selection of a log level, that posts a form. */
 export interface Control {
@@ -15,39 +9,51 @@ export interface Control {
   readonly form: Readonly<Record<string, string>>
   /** The field that the selection sets, with its present value. */
   readonly choice?: { readonly name: string; readonly value: string }
+  /** What the page asks before it posts the form. */
+  readonly question?: string
 }
 
 /** The page that lists all topics. */
-export function homePage(entries: readonly Entry[]): string {
-  const rows = entries.map(({ href, title, about }) => `<tr><td><a href="${href}">${escaped(title)}</a></td><td>${escaped(about)}</td></tr>`)
-  return page('ControlZ', `<table>${rows.join('')}</table>`)
+export function homePage(links: readonly Link[]): string {
+  return page('ControlZ', linkTable(links))
 }
 
 /** The page of one topic, with links to the others. */
-export function topicPage(topic: { title: string; about: string; data: unknown; controls: readonly Control[] }, entries: readonly Entry[]): string {
-  const links = entries.map(({ href, title }) => `<a href="${href}">${escaped(title)}</a>`).join(' | ')
+export function topicPage(topic: { title: string; about: string; data: unknown; controls: readonly Control[] }, others: readonly Link[]): string {
+  const links = [{ href: '/', text: 'ControlZ' }, ...others].map(({ href, text }) => `<a href="${href}">${escaped(text)}</a>`).join(' | ')
   const controls = topic.controls.length === 0 ? '' : `<p>${topic.controls.map(control).join('<br>')}</p><p id="answer"></p>`
-  return page(topic.title, `<p>${links}</p><p>${escaped(topic.about)}</p>${controls}${table(topic.data)}`)
+  return page(topic.title, `<p>${links}</p><p>${escaped(topic.about)}</p>${controls}<div id="data">${table(topic.data)}</div>`)
 }
 
-/** The script of all pages: posts the form of a control, with the header by which the server recognizes requests of its own pages. */
+/**
+ * The script of all pages: posts the form of a control, with the header by which the server recognizes requests of its own pages, and shows
+ * what the page has afterwards.
+ */
 export function script(header: string): string {
-  return `for (const one of document.querySelectorAll('[data-post]'))
+  return `const shown = (id) => document.getElementById(id)
+for (const one of document.querySelectorAll('[data-post]'))
   one.addEventListener(one.tagName === 'SELECT' ? 'change' : 'click', async () => {
+    if (one.dataset.question && !confirm(one.dataset.question)) return
     const body = new URLSearchParams(one.dataset.form)
     if (one.tagName === 'SELECT') body.set(one.name, one.value)
     const answer = await fetch(one.dataset.post, { method: 'POST', headers: { '${header}': '1' }, body })
-    document.getElementById('answer').textContent = await answer.text()
+    shown('answer').textContent = await answer.text()
+    const now = new DOMParser().parseFromString(await (await fetch(location.href)).text(), 'text/html')
+    shown('data').replaceWith(now.getElementById('data'))
   })
 `
 }
 
-function page(title: string, body: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escaped(title)}</title><script src="/script.js" defer></script><h1>${escaped(title)}</h1>${body}</html>`
-}
+/** The style of all pages: long words, such as the labels of metrics, are broken, so that the column after them stays on the screen. */
+export const style = `td { overflow-wrap: anywhere; vertical-align: top }
+`
 
-function control({ label, post, form, choice }: Control): string {
-  const data = `data-post="${escaped(post)}" data-form="${escaped(new URLSearchParams(form).toString())}"`
+const page = (title: string, body: string): string =>
+  htmlPage(title, body, '<link rel="stylesheet" href="/style.css"><script src="/script.js" defer></script>')
+
+function control({ label, post, form, choice, question }: Control): string {
+  const asked = question === undefined ? '' : ` data-question="${escaped(question)}"`
+  const data = `data-post="${escaped(post)}" data-form="${escaped(new URLSearchParams(form).toString())}"${asked}`
   if (!choice) return `<button ${data}>${escaped(label)}</button>`
   const options = levels.map((level) => `<option${level === choice.value ? ' selected' : ''}>${level}</option>`)
   return `<label>${escaped(label)} <select name="${escaped(choice.name)}" ${data}>${options.join('')}</select></label>`
@@ -64,6 +70,3 @@ function table(data: unknown): string {
 
 const rows = (cells: readonly (readonly string[])[]): string =>
   `<table border="1">${cells.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('')}</table>`
-
-/** Escapes text for HTML elements and quoted attributes. */
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)

@@ -9,10 +9,11 @@ import { changeHeader } from '../../../protocols/messages/pages.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { discoveryVariables } from '../../../src/config/features.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
+import { htmlType } from '../../http/html.ts'
 import { type Answers, Page, type PageRequest } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
-import { type Control, homePage, script, topicPage } from './introspection-html.ts'
+import { type Control, homePage, script, style, topicPage } from './introspection-html.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import { type Admit, forNoOperator, notDeliberate, notEntitled, type Viewer } from './page-access.ts'
 import { processHome, putScope, scopePage } from './reference-pages.ts'
@@ -31,6 +32,9 @@ export interface IntrospectionParts {
 
 const signals = ['SIGHUP', 'SIGTERM'] as const
 type Signal = (typeof signals)[number]
+
+/** What the page asks before it sends a signal after which the service is gone. */
+const questions: Partial<Record<Signal, { readonly question: string }>> = { SIGTERM: { question: 'End this service?' } }
 
 interface Topic {
   readonly title: string
@@ -84,7 +88,7 @@ const topics: Readonly<Record<string, Topic>> = {
     title: 'Signals',
     about: 'POST with signal: SIGHUP reads configuration and certificate files again and opens log files anew, SIGTERM ends the process in order',
     data: () => signals,
-    controls: () => signals.map((signal) => ({ label: signal, post: '/signalj', form: { signal } })),
+    controls: () => signals.map((signal) => ({ label: signal, post: '/signalj', form: { signal }, ...questions[signal] })),
     change({ signal }, form) {
       const wanted = signals.find((known) => known === form.get('signal'))
       if (wanted === undefined) throw new Error(`signal: expected ${signals.join(' or ')}`)
@@ -104,10 +108,11 @@ export function introspectionPages(parts: IntrospectionParts): Map<string, Answe
     const page = viewer instanceof Page ? viewer : viewer.isOperator ? await answer(request, viewer) : forNoOperator
     return new Page(page.body, page.type, page.status, { ...page.headers, ...guarded })
   }
-  const html = (body: string) => new Page(body, 'text/html; charset=utf-8')
-  const list = Object.entries(topics).map(([name, { title, about }]) => ({ href: `/${name}z`, title, about }))
+  const html = (body: string) => new Page(body, htmlType)
+  const list = Object.entries(topics).map(([name, { title, about }]) => ({ href: `/${name}z`, text: title, about }))
   const pages = new Map<string, Answers>([
     ['/', { get: forOperators(() => html(homePage(list))) }],
+    ['/style.css', { get: forOperators(() => new Page(style, 'text/css; charset=utf-8')) }],
     ['/script.js', { get: forOperators(() => new Page(script(changeHeader), 'text/javascript; charset=utf-8')) }],
   ])
   for (const [name, { title, about, data, controls, change }] of Object.entries(topics)) {
@@ -154,7 +159,8 @@ const guarded = {
   'X-Content-Type-Options': 'nosniff',
   'Cache-Control': 'no-store',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
 
 async function answerOf(

@@ -1,5 +1,6 @@
 /** The pages below `/debug/pprof`, which `--profile` enables (docs/operation.md, "Debug pages"). */
 import type { ProfileKind } from '../../../protocols/messages/profile.ts'
+import { htmlPage, htmlType, linkTable } from '../../http/html.ts'
 import { Page } from '../../http/page-server.ts'
 import type { DebugPage } from './debug-table.ts'
 import type { PageSources } from './page-sources.ts'
@@ -22,11 +23,8 @@ export const profilePages: Readonly<Record<string, DebugPage>> = {
     shows: 'mesh',
     covers: 'process',
     page: async () => {
-      const rows = Object.entries(profilePages).map(([name, { what }]) => `<tr><td><a href="/debug/${name}">${name}</a></td><td>${what}</td></tr>`)
-      return new Page(
-        `<!doctype html><html lang="en"><title>Profiles</title><h1>Profiles</h1><table>${rows.join('')}</table></html>`,
-        'text/html; charset=utf-8',
-      )
+      const links = Object.entries(profilePages).map(([name, { what }]) => ({ href: `/debug/${name}`, text: name, about: what }))
+      return new Page(htmlPage('Profiles', linkTable(links)), htmlType)
     },
   },
   'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', covers: 'process', page: recorded('cpu') },
