@@ -1,6 +1,6 @@
 /**
- * Two and three clusters in networks with gateways, in products with subsets, several ports, locality, outlier detection, `exportTo`, cluster-local
- * hosts, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
+ * Two and three clusters in networks with gateways, in products with subsets, several ports, locality, outlier detection, `distribute`, `exportTo`,
+ * cluster-local hosts, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
  * the listeners and load assignments of the gateways to pods, and these are held against the rules (docs/resources.md, E3 to E11, G6, O12).
  */
 import { fromBinary } from '@bufbuild/protobuf'
@@ -54,7 +54,7 @@ interface World {
   readonly local: readonly Name[]
   /** The hosts of the AUTO_PASSTHROUGH servers, which are those of all clusters. */
   readonly served: string
-  readonly spread: 'none' | 'failover'
+  readonly spread: 'none' | 'failover' | 'distribute'
   readonly hasSubsets: boolean
 }
 
@@ -77,9 +77,16 @@ const worlds = fc.record<World>({
   exportTo: fc.record({ a: exported, b: exported }),
   local: fc.subarray<Name>(['b'], { minLength: 0 }),
   served: fc.constantFrom('*.local', '*.local', 'shop/*', './*', hosts.a),
-  spread: fc.constantFrom('none', 'none', 'failover'),
+  spread: fc.constantFrom('none', 'failover', 'distribute'),
   hasSubsets: fc.boolean(),
 })
+
+type Region = 'r1' | 'r2'
+/** By region of the caller, the shares of localities with `distribute`: a pod that no pattern covers gets nothing. */
+const shares: Readonly<Record<Region, Readonly<Record<string, number>>>> = { r1: { 'r1/z1': 70, 'r1/*': 30 }, r2: { 'r2/z1': 40, '*': 60 } }
+const distribute = Object.entries(shares).map(([region, to]) => ({ from: `${region}/*`, to }))
+/** The region of the proxies of a cluster. */
+const regionOf = (index: number): Region => (index === 0 ? 'r1' : 'r2')
 
 const gatewayAddress = (index: number, at: number) => `192.0.${index + 1}.${at + 1}`
 /** The address that the mesh networks name: the first one of the third cluster's gateway. */
@@ -89,7 +96,7 @@ const podAddress = (index: number, name: Name, at: number) => `10.${index + 1}.$
 /** A control plane that is told of worlds one after another, with a sidecar in each namespace and the gateway of each cluster. */
 class Mesh {
   readonly #planner = new Planner(testSettings({ CLUSTER_ID: 'c1' }))
-  readonly #assignments = new Map<string, ReadonlyMap<string, readonly (readonly string[])[]>>()
+  readonly #assignments = new Map<string, ReadonlyMap<string, Targets>>()
   /** By gateway the cluster of each SNI name. */
   readonly #chains = new Map<string, ReadonlyMap<string, string>>()
 
@@ -102,7 +109,7 @@ class Mesh {
             {
               id: `${type}~10.9.${index}.1~p.${namespace}~${namespace}.svc.cluster.local`,
               metadata: { CLUSTER_ID: cluster, NAMESPACE: namespace, ...metadata },
-              locality: { region: index === 0 ? 'r1' : 'r2', zone: 'z1', subZone: '' } as never,
+              locality: { region: regionOf(index), zone: 'z1', subZone: '' } as never,
             },
             names,
             false,
@@ -134,7 +141,7 @@ class Mesh {
       object('DestinationRule', name, namespaceOf[name as Name], {
         host,
         subsets: world.hasSubsets ? ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })) : [],
-        ...(world.spread === 'failover' ? { trafficPolicy: { outlierDetection: {}, loadBalancer: { localityLbSetting: { enabled: true } } } } : {}),
+        ...trafficPolicyOf(world),
       })
     this.#planner.advance()
     this.#planner.takePush()
@@ -184,8 +191,8 @@ class Mesh {
     )
   }
 
-  /** The targets of a proxy's cluster as `<address>:<port>`, by priority. */
-  targets(connection: string, cluster: string): readonly (readonly string[])[] {
+  /** The targets of a proxy's cluster. */
+  targets(connection: string, cluster: string): Targets {
     const found = this.#assignments.get(connection)?.get(cluster)
     if (!found) throw new Error(`${connection} has no assignment ${cluster}`)
     return found
@@ -214,14 +221,29 @@ function endpointOf(name: Name, { version, locality, readiness, proxied }: Pod, 
   return { ...place, labels, readiness, serviceAccount: proxied ? 'x' : '', namespace: namespaceOf[name], workload: address }
 }
 
-function targetsOf(bytes: Uint8Array): string[][] {
-  const found: string[][] = []
-  for (const { priority, lbEndpoints } of fromBinary(ClusterLoadAssignmentSchema, bytes).endpoints)
-    for (const { hostIdentifier } of lbEndpoints) {
+function trafficPolicyOf({ spread }: World): object {
+  if (spread === 'none') return {}
+  const localityLbSetting = spread === 'failover' ? { enabled: true } : { distribute }
+  return { trafficPolicy: { outlierDetection: {}, loadBalancer: { localityLbSetting } } }
+}
+
+/** By `<address>:<port>` the priority of a target and its share of the traffic of this priority. */
+type Targets = ReadonlyMap<string, { readonly priority: number; readonly share: number }>
+
+function targetsOf(bytes: Uint8Array): Targets {
+  const found = new Map<string, { readonly priority: number; readonly share: number }>()
+  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, bytes)
+  for (const { priority, lbEndpoints, loadBalancingWeight: ofLocality = 0 } of endpoints) {
+    const total = endpoints.reduce((sum, each) => sum + (each.priority === priority ? (each.loadBalancingWeight ?? 0) : 0), 0)
+    const inLocality = lbEndpoints.reduce((sum, { loadBalancingWeight: weight = 0 }) => sum + weight, 0)
+    for (const { hostIdentifier, loadBalancingWeight: weight = 0 } of lbEndpoints) {
       const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
       if (address?.case !== 'socketAddress') throw new Error('no address')
-      ;(found[priority] ??= []).push(`${address.value.address}:${address.value.portSpecifier.value}`)
+      const target = `${address.value.address}:${address.value.portSpecifier.value}`
+      if (found.has(target)) throw new Error(`${target} is there twice`)
+      found.set(target, { priority, share: (ofLocality / total) * (weight / inLocality) })
     }
+  }
   return found
 }
 
@@ -264,6 +286,45 @@ const isSeen = ({ exportTo }: World, name: Name, viewer: string): boolean =>
 /** The priority of a pod for a caller of the zone z1 of a region (E6). */
 const rank = (locality: string, region: string): number => (locality === `${region}/z1` ? 0 : locality.startsWith(`${region}/`) ? 2 : 3)
 
+/** The pattern whose share a locality has a part of, for callers of a region. */
+const patternOf = (locality: string, region: Region): string | undefined =>
+  Object.keys(shares[region]).find((pattern) => pattern === '*' || pattern === locality || pattern === `${locality.split('/')[0]}/*`)
+
+/** The traffic of a pod that leads to a target. */
+interface Part {
+  readonly target: string
+  readonly locality: string
+  readonly weight: number
+}
+/** The weight of a pod: the numbers of gateways that may share it divide it. */
+const pieces = 60
+const sumOf = (parts: readonly Part[]) => parts.reduce((sum, { weight }) => sum + weight, 0)
+
+/** What the rules make of the parts for callers of a region (E4, E6). */
+function expectedTargets({ spread }: World, parts: readonly Part[], region: Region): Targets {
+  const patterned = (part: Part) => patternOf(part.locality, region)
+  const used = spread === 'distribute' ? parts.filter((part) => patterned(part) !== undefined) : parts
+  const rankOf = ({ locality }: Part) => (spread === 'failover' ? rank(locality, region) : 0)
+  const traffic = (part: Part) => {
+    const pattern = patterned(part)
+    if (spread !== 'distribute' || pattern === undefined) return part.weight
+    const inLocality = sumOf(used.filter(({ locality }) => locality === part.locality))
+    const covered = sumOf(used.filter((each) => patterned(each) === pattern))
+    // The weights of localities are whole numbers.
+    return (Math.ceil((inLocality / covered) * (shares[region][pattern] ?? 0)) * part.weight) / inLocality
+  }
+  const best = new Map<string, number>()
+  for (const part of used) best.set(part.target, Math.min(best.get(part.target) ?? 9, rankOf(part)))
+  const ranks = [...new Set(best.values())].sort()
+  const found = new Map<string, { readonly priority: number; readonly share: number }>()
+  for (const [priority, each] of ranks.entries()) {
+    const counted = used.filter((part) => rankOf(part) === each && best.get(part.target) === each)
+    const total = counted.reduce((sum, part) => sum + traffic(part), 0)
+    for (const part of counted) found.set(part.target, { priority, share: (found.get(part.target)?.share ?? 0) + traffic(part) / total })
+  }
+  return found
+}
+
 function check(mesh: Mesh, world: World): void {
   for (const [caller, { network }] of world.clusters.entries())
     for (const viewer of ['shop', 'bank'])
@@ -289,19 +350,20 @@ interface Call {
 
 function checkCall(mesh: Mesh, world: World, { connection, caller, network, name, version, port }: Call): void {
   const what = `${connection} ${name} ${version} ${port.number}`
-  const region = caller === 0 ? 'r1' : 'r2'
   const all = candidates(world, name, version, caller)
-  const wanted = new Map<string, number>()
-  for (const each of all) {
+  const parts = all.flatMap((each): Part[] => {
+    const { locality } = each
     const through = each.network === network ? [] : gatewaysOf(world, each.index)
-    const of = world.spread === 'failover' ? rank(each.locality, region) : 0
-    const targets = through.length === 0 ? [`${each.address}:${port.targetPort}`] : each.proxied ? through.map((at) => `${at}:15443`) : []
-    for (const target of targets) wanted.set(target, Math.min(wanted.get(target) ?? 9, of))
+    if (through.length === 0) return [{ target: `${each.address}:${port.targetPort}`, locality, weight: pieces }]
+    return each.proxied ? through.map((at) => ({ target: `${at}:15443`, locality, weight: pieces / through.length })) : []
+  })
+  const wanted = expectedTargets(world, parts, regionOf(caller))
+  const seen = mesh.targets(connection, `outbound|${port.number}|${version}|${hosts[name]}`)
+  expect([...seen.keys()].sort(), what).to.deep.equal([...wanted.keys()].sort())
+  for (const [target, { priority, share }] of wanted) {
+    expect(seen.get(target)?.priority, `${what}: ${target}`).to.equal(priority)
+    expect(seen.get(target)?.share, `${what}: ${target}`).to.be.closeTo(share, 0.003)
   }
-  const ranks = [...new Set(wanted.values())].sort()
-  const byPriority = ranks.map((of) => [...wanted].flatMap(([target, at]) => (at === of ? [target] : [])).sort())
-  const seen = mesh.targets(connection, `outbound|${port.number}|${version}|${hosts[name]}`).map((targets) => [...targets].sort())
-  expect(seen, what).to.deep.equal(byPriority)
   // What the gateways make of the call.
   const sni = `outbound_.${port.number}_.${version}_.${hosts[name]}`
   for (const target of wanted.keys()) {
@@ -311,8 +373,11 @@ function checkCall(mesh: Mesh, world: World, { connection, caller, network, name
     expect(mesh.passesOn(gateway, sni), `${what}: ${gateway}`).to.equal(isServed(world, name) ? sni : undefined)
     if (!isServed(world, name)) continue
     const own = all.filter((each) => each.proxied && (each.network === world.clusters[at]?.network || gatewaysOf(world, each.index).length === 0))
-    const passed = mesh.targets(gateway, sni).flat().sort()
-    if (own.length > 0) expect(passed, `${what}: ${gateway}`).to.deep.equal(own.map(({ address }) => `${address}:${port.targetPort}`).sort())
+    const passed = [...mesh.targets(gateway, sni).keys()].sort()
+    // What gives them nothing is not applied (G6).
+    const given = world.spread === 'distribute' ? own.filter(({ locality }) => patternOf(locality, regionOf(at)) !== undefined) : own
+    const pods = (given.length > 0 ? given : own).map(({ address }) => `${address}:${port.targetPort}`)
+    if (own.length > 0) expect(passed, `${what}: ${gateway}`).to.deep.equal(pods.sort())
   }
 }
 
