@@ -2,11 +2,13 @@
 import { spawnSync } from 'node:child_process'
 import type { TestCluster } from './cluster.ts'
 
-/** Joins two clusters: pods and nodes of each reach those of the other. */
+/** Joins two clusters: pods and nodes of each reach those of the other. A cluster may have cables to several others, each with addresses of its own. */
 export function joinByCable(one: TestCluster, other: TestCluster): void {
+  const [low, high] = one.index < other.index ? [one.index, other.index] : [other.index, one.index]
+  const address = ({ index }: TestCluster) => `172.31.${low}.${4 * high + (index === low ? 1 : 2)}`
   const ends = [
-    { own: one, to: other, address: `172.31.${one.index}.1`, via: `172.31.${one.index}.2` },
-    { own: other, to: one, address: `172.31.${one.index}.2`, via: `172.31.${one.index}.1` },
+    { own: one, to: other, address: address(one), via: address(other) },
+    { own: other, to: one, address: address(other), via: address(one) },
   ]
   const name = (to: TestCluster) => `to-${to.index}`
   ip('link', 'add', name(other), 'netns', one.network, 'type', 'veth', 'peer', 'name', name(one), 'netns', other.network)

@@ -9,36 +9,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { parse, stringify } from 'yaml'
-import { defaultValues } from '../../src/inject/default-template.ts'
-import { joinByCable, narrow } from '../harness/cable.ts'
+import { narrow } from '../harness/cable.ts'
 import { TestCluster } from '../harness/cluster.ts'
-import { deployDiscovery, manifest, programImages, settled } from '../harness/cluster-mesh.ts'
+import { settled } from '../harness/cluster-mesh.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { deployShop, joinMesh, webAnswers, webPods } from '../harness/joined-clusters.ts'
 import { commandsOf, runCommands } from '../harness/page-commands.ts'
-import { runCommand } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const envoy = envoyBinaries().at(-1)?.path ?? ''
-const namespace = (name: string, labels: object = {}) => JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
-const workload = (name: string, image: string) =>
-  [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'shop' } },
-    {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name, namespace: 'shop' },
-      spec: {
-        selector: { matchLabels: { app: name } },
-        template: {
-          metadata: { labels: { app: name } },
-          spec: { serviceAccountName: name, terminationGracePeriodSeconds: 1, containers: [{ name: 'application', image }] },
-        },
-      },
-    },
-  ].map((document) => JSON.stringify(document))
-/** A caller is of the locality of its own service. */
-const service = (name: string, app = name) =>
-  `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${app}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
 const strict =
   'apiVersion: security.mesh.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: mesh-system}\nspec: {mtls: {mode: STRICT}}'
 const sections = commandsOf(readFileSync(fileURLToPath(new URL('../../docs/networks.md', import.meta.url)), 'utf8'))
@@ -72,27 +51,16 @@ describe('two clusters of one mesh', () => {
   let near: TestCluster
   let far: TestCluster
 
-  /** Applies documents whose pods get sidecars of a cluster. */
-  const applyInjected = async (cluster: TestCluster, id: string, ...documents: readonly string[]) => {
-    const given = defaultValues as { readonly global?: object }
-    writeFileSync(join(dir, 'values'), stringify({ ...given, global: { ...given.global, multiCluster: { clusterName: id } } }))
-    writeFileSync(join(dir, 'documents'), documents.join('\n---\n'))
-    const { code, stdout, stderr } = await runCommand(['inject', '-f', join(dir, 'documents'), '--values', join(dir, 'values')])
-    if (code !== 0) throw new Error(stderr)
-    cluster.apply(stdout)
-  }
   /** Who answers a call of a pod. */
   const call = (cluster: TestCluster) => {
     const exec = ['exec', '-n', 'shop', 'deploy/client', '-c', 'application', '--', 'curl', '-s', '-m', '5', 'http://web.shop/']
     const { from, headers } = JSON.parse(cluster.kubectl(exec)) as { from: string; headers: Record<string, string[]> }
     return { from, identity: headers['X-Forwarded-Client-Cert']?.join() ?? '' }
   }
-  /** The clusters whose pods answer a number of calls. The echo knows its own pod by its name only, which begins with that of the Deployment. */
-  const answering = (cluster: TestCluster, calls = 12) => {
-    const names = new Map([near, far].flatMap((each, index) => podsOf(each).map((pod) => [pod, index === 0 ? 'near' : 'far'])))
-    const exec = ['exec', '-n', 'shop', 'deploy/client', '-c', 'application', '--', 'sh', '-c']
-    const text = cluster.kubectl([...exec, `for i in $(seq ${calls}); do curl -s -m 5 http://web.shop/; done`])
-    return [...new Set([...text.matchAll(/"pod":"([^"]+)"/g)].map(([, pod = '']) => names.get(pod) ?? pod))].sort().join()
+  /** The clusters whose pods answer calls. */
+  const answering = (cluster: TestCluster) => {
+    const names = new Map([near, far].flatMap((each, index) => webPods(each).map((pod) => [pod, index === 0 ? 'near' : 'far'])))
+    return [...new Set([...webAnswers(cluster)].map((pod) => names.get(pod) ?? pod))].sort().join()
   }
   /** Runs the commands of a section of docs/networks.md, where kubectl knows the clusters as `first`, its usual one, and `west`. */
   const run = (heading: string) => {
@@ -101,8 +69,6 @@ describe('two clusters of one mesh', () => {
     writeFileSync(join(dir, 'contexts'), JSON.stringify(contexts({ first: near, west: far })))
     return runCommands(commands, near, join(dir, 'contexts'))
   }
-  const podsOf = (cluster: TestCluster) =>
-    cluster.kubectl(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'jsonpath={.items[*].metadata.name}']).split(' ').filter(Boolean)
   const answers = (cluster: TestCluster, by: string) => {
     let seen = ''
     return until(`answers by ${by}`, () => (seen = answering(cluster)) === by).catch((error: Error) => {
@@ -114,38 +80,9 @@ describe('two clusters of one mesh', () => {
     if (envoy === '') this.skip()
     near = await TestCluster.start('n1=region1/zone1')
     far = await TestCluster.start('n1=region2/zone1')
-    joinByCable(near, far)
-    for (const cluster of [near, far]) programImages(cluster, envoy)
-    near.kubectl(['apply', '-f', fileURLToPath(new URL('../../manifests/crds', import.meta.url))])
-    near.apply(manifest('access.yaml'), namespace('shop'))
-    far.apply(namespace('shop'))
-    const config = Buffer.from(readFileSync(far.roleConfig(far.nodeServer))).toString('base64')
-    const metadata = { name: 'remotes', namespace: 'mesh-system', labels: { 'mesh/multiCluster': 'true' } }
-    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data: { west: config } }), strict)
-    deployDiscovery(near, { CLUSTER_ID: 'first', PILOT_DEBOUNCE_AFTER: '10ms' })
-    // The other cluster reaches discovery, and trusts it.
-    const at = near.kubectl(['get', 'pods', '-n', 'mesh-system', '-l', 'app=meshd', '-o', 'jsonpath={.items[0].status.podIP}'])
-    far.apply(
-      '{apiVersion: v1, kind: Service, metadata: {name: meshd, namespace: mesh-system}, spec: {ports: [{name: https-dns, port: 15012}]}}',
-      `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: meshd, namespace: mesh-system, labels: {kubernetes.io/service-name: meshd}}, addressType: IPv4,
-        ports: [{name: https-dns, port: 15012}], endpoints: [{addresses: ["${at}"]}]}`,
-    )
-    let roots = ''
-    await until('the roots', () => {
-      const path = 'jsonpath={.data.root-cert\\.pem}'
-      return (roots = near.kubectl(['get', 'configmap', '-n', 'shop', 'mesh-ca-root-cert', '-o', path])) !== ''
-    })
-    const trust = (of: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh-ca-root-cert', namespace: of } })
-    far.apply(...['shop', 'mesh-system'].map((of) => JSON.stringify({ ...trust(of), data: { 'root-cert.pem': roots } })))
-    const both = [
-      ...['web', 'client'].map((name) => service(name)),
-      ...['ledger', 'vault'].map((name) => service(name, 'web')),
-      ...workload('web', 'echo'),
-      ...workload('client', 'idle'),
-    ]
-    await applyInjected(near, 'first', ...both)
-    await applyInjected(far, 'west', ...both)
-    for (const cluster of [near, far]) for (const name of ['web', 'client']) settled(cluster, 'shop', name)
+    const members = { first: near, west: far }
+    await joinMesh(members, envoy, strict)
+    await deployShop(members, 'ledger', 'vault')
   })
   after(async () => {
     rmSync(dir, { recursive: true, force: true })
@@ -209,5 +146,19 @@ describe('two clusters of one mesh', () => {
     near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh', namespace: 'mesh-system' }, data: { mesh } }))
     await until('that vault is hidden', () => !passes('vault'))
     expect(passes('web')).to.equal(true)
+  })
+
+  it('leaves it to one namespace to make gateways, with the policy for the API server', async () => {
+    run('Who makes gateways')
+    const label = (of: string, name: string) => {
+      try {
+        return near.kubectl(['label', 'service', '-n', of, name, '--overwrite', 'topology.mesh.io/network=west', '--dry-run=server'])
+      } catch (error) {
+        return (error as Error).message
+      }
+    }
+    await until('a refusal', () => label('shop', 'web').includes('gateways of networks are made in mesh-system only'))
+    expect(label('mesh-system', 'mesh-eastwest')).to.contain('labeled')
+    expect(near.kubectl(['annotate', 'service', '-n', 'shop', 'web', 'by=anybody']), 'another change').to.contain('annotated')
   })
 })
