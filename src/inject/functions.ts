@@ -9,10 +9,11 @@ import { fail, fromGoJson, GoFloat, GoInt, GoStruct, GoTime, isList, isMap, sort
 import { toYaml } from '../template/yaml.ts'
 import { JsonStruct } from './go-pod.ts'
 
-/** Returns a value as JSON. Messages that were made from JSON are that JSON. Its size is taken from the budget. */
+/** Returns a value as JSON, which is a copy. Messages that were made from JSON are that JSON. Its size is taken from the budget. */
 export function jsonOf(budget: Budget, value: Value, depth = 0): unknown {
   budget.deep(depth)
-  budget.spend(typeof value === 'string' ? value.length : 1)
+  budget.make(1)
+  if (typeof value === 'string') budget.spend(value.length)
   if (value instanceof GoFloat) return value.value
   if (value instanceof GoInt) return Number(value.value)
   if (value instanceof GoTime) return new Date(Number(value.nanos / 1_000_000n)).toISOString()

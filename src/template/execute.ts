@@ -61,7 +61,7 @@ export class Execution {
       if (error instanceof TemplateError && (error.line === undefined || error.template !== undefined))
         throw new TemplateError(error.message, this.#line)
       // The stack of JavaScript is the last bound: depths within the bounds together can exceed it.
-      if (error instanceof RangeError) throw new TemplateError('templates, conditions and data within each other are too deep', this.#line)
+      if (error instanceof RangeError) throw new TemplateError(exceeded(error), this.#line)
       throw error
     }
     return this.#output.join('')
@@ -301,3 +301,7 @@ function field(value: NonNullable<Value>, name: string): Found {
   if (!(value instanceof GoStruct && value.fields.has(known))) throw new TemplateError(`can't evaluate field ${name} in type ${typeName(value)}`)
   return value.fields.get(known) ?? null
 }
+
+/** What a template has too much of, where JavaScript itself has no more room: its stack, or the length of a text or list. */
+const exceeded = ({ message }: RangeError): string =>
+  message.startsWith('Invalid') ? 'a text or a list is too long' : 'templates, conditions and data within each other are too deep'

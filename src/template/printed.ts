@@ -80,14 +80,13 @@ export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml
   const inner = (entry: Value) => toJson(entry, budget, style, depth + 1)
   const colon = style.indent === undefined ? ':' : ': '
   if (value instanceof GoList && value.isNil) return 'null'
-  if (isList(value)) return wrapped('[', value.map(inner), ']', style, depth)
+  const wrapped = (open: string, items: readonly string[], close: string) => `${open}${itemsOf(items, style, budget, depth)}${close}`
+  if (isList(value)) return wrapped('[', value.map(inner), ']')
   if (isMap(value))
     return wrapped(
       '{',
       entriesOf(value, budget, (key, entry) => `${jsonText(key, style.isHtml)}${colon}${inner(entry)}`),
       '}',
-      style,
-      depth,
     )
   if (value instanceof GoStruct && value.text !== undefined) return jsonText(value.text, style.isHtml)
   if (value instanceof GoStruct)
@@ -95,8 +94,6 @@ export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml
       '{',
       [...value.fields].map(([key, field]) => `${jsonText(key, style.isHtml)}${colon}${inner(field)}`),
       '}',
-      style,
-      depth,
     )
   return value instanceof GoTime ? jsonText(timeTextOf(value), style.isHtml) : String(value)
 }
@@ -104,10 +101,12 @@ export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml
 /** A moment as JSON has it. */
 export const timeTextOf = (value: GoTime): string => timeText(value, '2006-01-02T15:04:05.999999999Z07:00')
 
-function wrapped(open: string, items: readonly string[], close: string, { indent }: JsonStyle, depth: number): string {
-  if (indent === undefined || items.length === 0) return open + items.join(',') + close
+/** Joins what is within brackets, with the indentation of its depth, which is work as the items are. */
+function itemsOf(items: readonly string[], { indent }: JsonStyle, budget: Budget, depth: number): string {
+  if (indent === undefined || items.length === 0) return items.join(',')
+  budget.spend((items.length + 1) * indent.length * (depth + 1))
   const line = `\n${indent.repeat(depth)}`
-  return `${open}${items.map((item) => `${line}${indent}${item}`).join(',')}${line}${close}`
+  return `${items.map((item) => `${line}${indent}${item}`).join(',')}${line}`
 }
 
 /** Formats a float as Go's `encoding/json` does. */

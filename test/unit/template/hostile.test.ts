@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { newKey } from '../../../actors/discovery/webhooks/template-library.ts'
+import { injectionFunctions } from '../../../src/inject/functions.ts'
 import { templateFunction } from '../../../src/template/function.ts'
 import { sprigFunctions } from '../../../src/template/sprig/sprig.ts'
 import { parseTemplate } from '../../../src/template/template.ts'
@@ -10,6 +11,7 @@ import { cpuMs } from '../../harness/own-time.ts'
 import { runs } from '../../harness/seed.ts'
 
 const functions = new Map([...sprigFunctions({ clock: () => 0n, random: (count) => Buffer.alloc(count, 1), newKey }), ...yamlFunctions])
+const podFunctions = new Map([...functions, ...injectionFunctions])
 const bounds = { slow: 1000 }
 const render = (text: string, data: unknown = {}) => parseTemplate('t', text, functions).render(fromJson(data), { bounds })
 
@@ -34,6 +36,7 @@ const hostile: Readonly<Record<string, readonly [template: string, data?: unknow
   'merges a map in itself': ['{{$d := dict}}{{$_ := set $d "a" $d}}{{$e := dict}}{{$_ := set $e "a" $e}}{{merge $d $e}}'],
   'doubles a list in a list': ['{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{$l}}'],
   'doubles a list in a list for JSON': ['{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{toJson $l}}'],
+  'doubles a list in a list for JSON with indentation': ['{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{toPrettyJson $l}}'],
   'doubles a map for YAML': ['{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{toYaml $l}}'],
   'joins what is long': ['{{range until 100}}{{join $.x (list 1 2 3 4 5)}}{{end}}', { x: long }],
   'replaces nothing by much': ['{{replace "" .x .x}}', { x: 'x'.repeat(10_000) }],
@@ -81,6 +84,13 @@ describe('a hostile template', () => {
       const spent = cpuMs(() => expect(() => render(template, given ?? data)).to.throw(/^t: line 1: /))
       expect(spent).to.be.lessThan(5000)
     })
+
+  for (const name of ['toJson', 'toJSON', 'structToJSON', 'protoToJSON', 'toYaml', 'toPrettyJson'])
+    for (const doubled of ['list $x $x', 'dict "a" $x "b" $x'])
+      it(`of a pod ends in an error before it has copied much, when it doubles ${doubled} for ${name}`, () => {
+        const template = parseTemplate('t', `{{$x := list 1}}{{range until 60}}{{$x = ${doubled}}}{{end}}{{${name} $x}}`, podFunctions)
+        expect(cpuMs(() => expect(() => template.render(null)).to.throw(/^t: line 1: .*more than \d+ /))).to.be.lessThan(2500)
+      })
 
   it('costs no more than its bounds, whatever it is', () => {
     const piece = fc.constantFrom(
