@@ -27,6 +27,11 @@ export const proxyStatusFlags = {
 export const proxyConfigFlags = {
   ...serverFlags,
   name: text({ default: '', description: 'only resources whose names contain this text' }),
+  envoy: text({
+    default: '',
+    description:
+      "<host>:<port> of the admin interface of the proxy's Envoy: what it has is compared with what it was sent, and the exit status is 1 if they differ",
+  }),
 }
 
 /** Flags of `authz`: the parts of the request. */

@@ -95,9 +95,14 @@ export class Envoy {
     return child
   }
 
+  /** The address of the admin interface. */
+  get adminAddress(): string {
+    return `127.0.0.1:${this.#admin}`
+  }
+
   /** Fetches a page of the admin interface. */
   async admin(path: string): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${this.#admin}${path}`)).text()
+    return (await fetch(`http://${this.adminAddress}${path}`)).text()
   }
 
   /** The sum of all counters and gauges whose names end with `suffix`. */

@@ -1,6 +1,17 @@
 /** The rows in which `pilot-discovery proxy-config` shows resources. Resources are JSON with the names of their schema. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
 
+/** A kind of resources that `proxy-config` shows. */
+export type ShownKind = 'clusters' | 'listeners' | 'routes' | 'endpoints'
+
+/** A resource as a proxy is sent it. */
+export interface SentResource {
+  readonly name: string
+  readonly version: string
+  /** With the names of its schema; undefined: the schema of a type within it is not known. */
+  readonly resource: JsonObject | undefined
+}
+
 type Rows = { readonly head: readonly string[]; readonly rows: (resource: JsonObject) => string[][] }
 
 const objectAt = (value: JsonValue | undefined): JsonObject => (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {})

@@ -9,17 +9,15 @@ import { clusterType, endpointType, listenerType, routeType, secretType, virtual
 import { resourceTypes } from '../admin/resource-types.ts'
 import { nameOfNode } from '../named-connection.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
-import { clusterRows, endpointRows, listenerRows, routeRows } from './config-rows.ts'
+import { clusterRows, endpointRows, listenerRows, routeRows, type SentResource, type ShownKind } from './config-rows.ts'
+import { configOfEnvoy, printComparison } from './envoy-comparison.ts'
 import { cellOf, typeState } from './type-state.ts'
 
-type Flags = ServerFlags & { readonly name: string }
-
-/** A resource as a proxy is sent it. */
-export interface SentResource {
+/** The flags of the commands. */
+interface Flags extends ServerFlags {
   readonly name: string
-  readonly version: string
-  /** With the names of its schema; undefined: the schema of a type within it is not known. */
-  readonly resource: JsonObject | undefined
+  /** The admin interface of the proxy's Envoy; empty: it is not asked. */
+  readonly envoy: string
 }
 
 /** How the resources of each kind are shown: their types, and their rows below a head. */
@@ -28,16 +26,20 @@ const kinds = {
   listeners: { typeUrls: [listenerType], ...listenerRows },
   routes: { typeUrls: [routeType, virtualHostType], ...routeRows },
   endpoints: { typeUrls: [endpointType], ...endpointRows },
-} satisfies Record<string, { typeUrls: readonly string[]; head: readonly string[]; rows: (resource: JsonObject) => readonly (readonly Cell[])[] }>
-
-/** A kind of resources that `proxy-config` shows. */
-export type ShownKind = keyof typeof kinds
+} satisfies Record<ShownKind, { typeUrls: readonly string[]; head: readonly string[]; rows: (resource: JsonObject) => readonly (readonly Cell[])[] }>
 
 /** Prints the resources of a kind that a proxy is sent. */
 export async function proxyConfig(kind: ShownKind, flags: Flags, proxy: string): Promise<void> {
   const { typeUrls, head, rows } = kinds[kind]
   const { nodeId, resources } = await sentResources(flags, proxy, typeUrls)
-  const shown = resources.filter(({ name }) => name.includes(flags.name))
+  const isMeant = ({ name }: { readonly name: string }) => name.includes(flags.name)
+  if (flags.envoy !== '') {
+    const held = (await configOfEnvoy(flags.envoy, nodeId))[kind]
+    // A virtual host that is a resource of its own belongs to the routes that its name begins with.
+    const sent = kind === 'routes' ? resources.filter(({ name }) => name.split('/')[0]?.includes(flags.name)) : resources.filter(isMeant)
+    return printComparison(kind, nameOfNode(nodeId), sent, held.filter(isMeant), flags.json)
+  }
+  const shown = resources.filter(isMeant)
   if (flags.json) return printJson({ proxy: nameOfNode(nodeId), [kind]: shown })
   if (shown.length === 0)
     return print(`${nameOfNode(nodeId)} is sent no ${kind}${flags.name === '' ? '' : ` with ${JSON.stringify(flags.name)} in the name`}.`)
@@ -46,11 +48,7 @@ export async function proxyConfig(kind: ShownKind, flags: Flags, proxy: string):
 }
 
 /** The resources of some types that a proxy is sent, by name. */
-export async function sentResources(
-  flags: Flags,
-  proxy: string,
-  typeUrls: readonly string[],
-): Promise<{ nodeId: string; resources: SentResource[] }> {
+async function sentResources(flags: Flags, proxy: string, typeUrls: readonly string[]): Promise<{ nodeId: string; resources: SentResource[] }> {
   const client = AdminClient.ofConfigurations(serverOf(flags))
   const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
   const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && decodedAny(resource) }))
@@ -74,10 +72,13 @@ export async function proxySecrets(flags: Flags, proxy: string): Promise<void> {
   const type = types.find(({ typeUrl }) => typeUrl === secretType)
   const secrets = (type?.subscribed ?? []).filter((name) => name.includes(flags.name)).sort()
   const status = type && typeState(type)
+  if (flags.envoy !== '') return printHeldSecrets(flags, nodeId)
   if (flags.json)
     return printJson({ proxy: nameOfNode(nodeId), secrets: secrets.map((name) => ({ name, status: status ?? '', error: type?.error ?? '' })) })
   if (secrets.length === 0 || !status)
-    return print(`${nameOfNode(nodeId)} asks this server for no secrets: those of workloads come from their agents.`)
+    return print(
+      `${nameOfNode(nodeId)} asks this server for no secrets: those of workloads come from their agents (--envoy shows which its Envoy has).`,
+    )
   print(
     table(
       ['SECRET', 'STATUS', 'VERSION'],
@@ -85,4 +86,18 @@ export async function proxySecrets(flags: Flags, proxy: string): Promise<void> {
       isColoured(),
     ),
   )
+}
+
+/** Prints which secrets the Envoy of a proxy has, wherever they come from. */
+async function printHeldSecrets({ envoy, name, json }: Flags, nodeId: string): Promise<void> {
+  const secrets = (await configOfEnvoy(envoy, nodeId)).secrets.filter((secret) => secret.name.includes(name))
+  if (json) return printJson({ proxy: nameOfNode(nodeId), secrets })
+  if (secrets.length === 0) return print(`The Envoy of ${nameOfNode(nodeId)} has no secrets.`)
+  const lines = secrets.map(({ name: of, state, version, updated }): Cell[] => [
+    of,
+    state === 'active' ? { text: 'ACTIVE', means: 'good' } : { text: 'WARMING', means: 'warning' },
+    version || '-',
+    updated || '-',
+  ])
+  print(table(['SECRET', 'STATUS', 'VERSION', 'UPDATED'], lines, isColoured()))
 }

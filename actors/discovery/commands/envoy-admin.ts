@@ -1,0 +1,117 @@
+/** The admin interface of an Envoy: what it has, by `/config_dump?include_eds`. */
+import { fromJson, type JsonObject, type JsonValue, toJson } from '@bufbuild/protobuf'
+import { AnySchema } from '@bufbuild/protobuf/wkt'
+import { contain } from '../../../src/model/faults.ts'
+import { resourceTypes } from '../admin/resource-types.ts'
+
+/** The maximum size of an answer in bytes, and the time that it may take in milliseconds. */
+const largestAnswer = 256 * 1_048_576
+const longestMs = 30_000
+
+/** A resource that an Envoy has. */
+export interface HeldResource {
+  readonly name: string
+  /** `active`, or `warming`: it waits for what it needs, and the one before is in force. */
+  readonly state: 'active' | 'warming'
+  /** As {@link import('./config-rows.ts').SentResource}. */
+  readonly resource: JsonObject | undefined
+}
+
+/** A secret that an Envoy has, without its value. */
+interface HeldSecret {
+  readonly name: string
+  readonly state: 'active' | 'warming'
+  readonly version: string
+  readonly updated: string
+}
+
+/** What an Envoy has from its control plane. */
+export interface EnvoyConfig {
+  /** The id of its node. */
+  readonly nodeId: string
+  readonly clusters: readonly HeldResource[]
+  readonly listeners: readonly HeldResource[]
+  readonly routes: readonly HeldResource[]
+  readonly endpoints: readonly HeldResource[]
+  readonly secrets: readonly HeldSecret[]
+}
+
+/** Reads what the Envoy at an address has. Rejects with an Error that names the flag and the address. */
+export async function envoyConfig(address: string): Promise<EnvoyConfig> {
+  const page = (await envoyPage(address, '/config_dump?include_eds')) as { configs?: JsonObject[] }
+  const all = page.configs ?? []
+  const lists = (field: string) => all.flatMap((config) => list(config[field]))
+  const [bootstrap] = all.filter(({ bootstrap }) => bootstrap !== undefined)
+  const nodeId = text(at(bootstrap, 'bootstrap', 'node').id)
+  if (nodeId === '') throw new Error(`--envoy: ${address} has no configuration of an Envoy`)
+  const held = (state: HeldResource['state'], rows: readonly JsonObject[], field: string, naming = 'name') =>
+    rows.map((row): HeldResource => ({ name: text(at(row, field)[naming]), state, resource: decoded(at(row, field)) }))
+  const states = lists('dynamic_listeners')
+  // Endpoints of clusters of other types were not sent as resources.
+  const others = new Set(
+    lists('dynamic_active_clusters')
+      .map((row) => at(row, 'cluster'))
+      .filter(({ type }) => type !== 'EDS')
+      .map(({ name }) => text(name)),
+  )
+  return {
+    nodeId,
+    clusters: [...held('active', lists('dynamic_active_clusters'), 'cluster'), ...held('warming', lists('dynamic_warming_clusters'), 'cluster')],
+    listeners: (['active', 'warming'] as const).flatMap((state) =>
+      held(
+        state,
+        states.map((row) => at(row, `${state}_state`)).filter((row) => row.listener !== undefined),
+        'listener',
+      ),
+    ),
+    routes: held('active', lists('dynamic_route_configs'), 'route_config'),
+    endpoints: held('active', lists('dynamic_endpoint_configs'), 'endpoint_config', 'cluster_name').filter(({ name }) => !others.has(name)),
+    secrets: [...secrets('active', lists('dynamic_active_secrets')), ...secrets('warming', lists('dynamic_warming_secrets'))],
+  }
+}
+
+const secrets = (state: HeldSecret['state'], rows: readonly JsonObject[]): HeldSecret[] =>
+  rows.map((row) => ({ name: text(row.name), state, version: text(row.version_info), updated: text(row.last_updated) }))
+
+/** Reads a page of an Envoy as JSON. */
+async function envoyPage(address: string, path: string): Promise<unknown> {
+  const url = URL.parse(`http://${address.replace(/^http:\/\//, '')}`)
+  if (!url || url.hostname === '' || url.pathname !== '/' || url.search !== '')
+    throw new Error(`--envoy: ${JSON.stringify(address.slice(0, 100))} is not the address of an admin interface, such as localhost:15000`)
+  try {
+    const answer = await fetch(`${url.origin}${path}`, { signal: AbortSignal.timeout(longestMs), redirect: 'error' })
+    if (answer.status !== 200) throw new Error(`status ${answer.status}`)
+    return JSON.parse(await bounded(answer))
+  } catch (error) {
+    const { message, cause } = error as Error
+    throw new Error(`--envoy: ${url.host}${path}: ${cause instanceof Error ? cause.message : message}`, { cause: error })
+  }
+}
+
+async function bounded(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.length
+    if (size > largestAnswer) throw new Error(`more than ${largestAnswer} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** Reads a resource with the schemas here, so that it is written as what was sent is; undefined: the schema of a type within it is not known. */
+const decoded = (resource: JsonObject): JsonObject | undefined =>
+  contain<JsonObject | undefined>(
+    () =>
+      toJson(AnySchema, fromJson(AnySchema, resource, { registry: resourceTypes, ignoreUnknownFields: true }), {
+        registry: resourceTypes,
+        useProtoFieldName: true,
+      }) as JsonObject,
+    () => undefined,
+  )
+
+const isObject = (value: JsonValue | undefined): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+const at = (value: JsonValue | undefined, ...path: readonly string[]): JsonObject =>
+  path.reduce((inner, name) => (isObject(inner[name]) ? inner[name] : {}), isObject(value) ? value : {})
+const list = (value: JsonValue | undefined): readonly JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')
