@@ -25,10 +25,24 @@ export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): 
       if (labels && Object.keys(labels).length > 0 && selector && someWorkload({ ...selector, ...labels }, owner, world) === false)
         tell('IST0127', `spec.subsets[${index}].labels`, `no workload of ${host} has these labels, so the subset ${name} has no endpoints`)
     checkTls(trafficPolicy, `spec.subsets[${index}].trafficPolicy`, tell)
+    checkPortLevels(trafficPolicy, `spec.subsets[${index}].trafficPolicy`, services, tell)
   }
   checkTls(spec.trafficPolicy, 'spec.trafficPolicy', tell)
+  checkPortLevels(spec.trafficPolicy, 'spec.trafficPolicy', services, tell)
   for (const service of services) checkPeers(object, service, world, tell)
   checkOthers(object, host, world, tell)
+}
+
+/** Tells settings of a port that none of the services has. */
+function checkPortLevels(policy: TrafficPolicy | undefined, at: string, services: readonly Service[], tell: Tell): void {
+  const ports = new Set(services.flatMap((service) => service.ports.map(({ number }) => number)))
+  for (const [index, { port }] of (policy?.portLevelSettings ?? []).entries())
+    if (port?.number !== undefined && ports.size > 0 && !ports.has(port.number))
+      tell(
+        'IST0101',
+        `${at}.portLevelSettings[${index}].port.number`,
+        `the service has no port ${port.number}, only ${[...ports].join(', ')}, so these settings have no effect`,
+      )
 }
 
 const originates = new Set(['SIMPLE', 'MUTUAL'])

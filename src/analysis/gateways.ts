@@ -10,6 +10,7 @@ import type { World } from './world.ts'
 
 /** Tells what is wrong with a Gateway. */
 export function analyzeGateway(gateway: ConfigObject<GatewaySpec>, world: World, tell: Tell): void {
+  checkHostNamespaces(gateway, world, tell)
   checkPorts(gateway, world, tell)
   checkSharedPorts(gateway, world, tell)
   for (const namespace of secretNamespaces(gateway, world)) checkSecrets(gateway.spec, namespace, world, tell)
@@ -65,6 +66,19 @@ function checkSecrets({ servers }: GatewaySpec, namespace: string, world: World,
 function placeOf(name: string, namespace: string): [namespace: string, name: string] {
   const slash = name.indexOf('/')
   return slash < 0 ? [namespace, name] : [name.slice(0, slash), name.slice(slash + 1)]
+}
+
+/** Tells hosts that are for the routes of a namespace that does not exist. */
+function checkHostNamespaces({ spec }: ConfigObject<GatewaySpec>, world: World, tell: Tell): void {
+  if (!world.knowsNamespaces) return
+  for (const [server, { hosts }] of spec.servers.entries())
+    for (const [index, host] of hosts.entries()) {
+      const owner = host.includes('/') ? host.slice(0, host.indexOf('/')) : '*'
+      if (owner === '*' || owner === '.' || world.namespaceLabels(owner) !== undefined) continue
+      tell('IST0101', `spec.servers[${server}].hosts[${index}]`, `there is no namespace ${owner}, so it has no routes`, () =>
+        suggestion(owner, world.namespaces()),
+      )
+    }
 }
 
 /** Tells ports that no Service of the selected workloads has. Without such a Service its workloads are reached by other ways. */

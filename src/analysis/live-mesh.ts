@@ -118,6 +118,7 @@ export class LiveMesh {
     else this.#faults.delete(name)
     for (const [object, own] of Map.groupBy(faults, (fault) => fault.object)) {
       this.#faultsOf.set(object, (this.#faultsOf.get(object) ?? new Map<string, readonly FaultFound[]>()).set(name, own))
+      this.#facts.setRefused(object, true)
       this.#faulty.add(object)
     }
   }
@@ -126,6 +127,7 @@ export class LiveMesh {
     const known = this.#faultsOf.get(object)
     known?.delete(name)
     if (known?.size === 0) this.#faultsOf.delete(object)
+    this.#facts.setRefused(object, this.#faultsOf.has(object))
     this.#faulty.add(object)
   }
 

@@ -43,6 +43,7 @@ export class MeshFacts implements World {
   readonly hasEnvoyType: (name: string) => boolean
   #mesh: MeshView
   readonly #objects = new Map<string, ConfigObject>()
+  readonly #refused = new Set<string>()
   readonly #paths = new Map<KindName, Set<string>>()
   readonly #claimants = new Claimants((key) => this.#objects.get(key))
   readonly #services = new Map<string, readonly Service[]>()
@@ -171,6 +172,14 @@ export class MeshFacts implements World {
     }
   }
 
+  /** Says whether an object has faults of reading. */
+  setRefused(key: string, isRefused: boolean): void {
+    if (isRefused === this.#refused.has(key)) return
+    if (isRefused) this.#refused.add(key)
+    else this.#refused.delete(key)
+    this.#touch(`object ${key}`)
+  }
+
   #unclaim(claim: string, key: string): void {
     this.#claimants.delete(claim, key)
     this.#touch(`claim ${claim}`)
@@ -297,6 +306,12 @@ export class MeshFacts implements World {
     const key = `${kind}/${path}`
     this.#read(`object ${key}`)
     return this.#objects.get(key)
+  }
+
+  isRefused(kind: KindName, path: string): boolean {
+    const key = `${kind}/${path}`
+    this.#read(`object ${key}`)
+    return this.#refused.has(key) && !this.#objects.has(key)
   }
 
   paths(kind: KindName): readonly string[] {

@@ -1,7 +1,7 @@
 /** Finds namespaces whose pods get no sidecar, or of whose labels for injection only one counts. */
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import type { Tell } from './finding.ts'
-import { isInjected, isInjectedNamespace, ownNamespaces } from './references.ts'
+import { isInjected, isInjectedNamespace, isProxy, ownNamespaces } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with the labels of a namespace. */
@@ -16,10 +16,12 @@ export function analyzeInjection({ name, labels }: Resource, world: World, tell:
       'metadata.labels',
       `both mesh-injection=${asked} and ${names.domain}/rev=${revision} are there, and the first one decides: remove one`,
     )
+  if (asked !== undefined && asked !== 'enabled' && asked !== 'disabled')
+    tell('IST0133', 'metadata.labels', `the label for injection is ${JSON.stringify(asked)}, so its pods get no sidecar: it is enabled or disabled`)
   if (isInjectedNamespace(labels, world) !== undefined || !world.hasConfiguration(name)) return
   const without = world
     .workloadsIn(name)
-    .find(({ labels: own, pod }) => isInjected(name, own, pod, world) === false && !pod?.hostNetwork && !pod?.hasEnded)
+    .find(({ labels: own, pod }) => isInjected(name, own, pod, world) === false && !pod?.hostNetwork && !pod?.hasEnded && !(pod && isProxy(pod)))
   if (without)
     tell(
       'IST0102',

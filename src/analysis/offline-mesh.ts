@@ -130,6 +130,7 @@ export class OfflineMesh {
         states.map(({ service }) => service),
       )
     for (const object of this.#state.objects.each()) this.#facts.add(object)
+    for (const { key } of this.faults) if (key !== undefined) this.#facts.setRefused(key, true)
     this.#facts.setMesh(this.#view())
     if (this.#given.networks && !this.#hasOtherClusters) this.#facts.setClusters(this.#clusters)
     return this.#facts

@@ -3,8 +3,13 @@
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { PodDetails } from '../../protocols/messages/analysis.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
+import type { KindName } from '../config/kinds.ts'
+import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostCovers, isExported, labelsMatch } from '../model/match.ts'
+import { compare } from '../model/order.ts'
+import { injectedContainers } from '../names/mesh-names.ts'
 import { rulesOf, wildcardRules } from './claims.ts'
+import type { Tell } from './finding.ts'
 import type { World } from './world.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -16,6 +21,15 @@ export const mostNames = 5
 export function listed(names: readonly string[], count = names.length): string {
   const more = count - mostNames
   return more > 0 ? `${names.slice(0, mostNames).join(', ')} and ${more} more` : names.join(', ')
+}
+
+/**
+ * Says that an object to which another one refers is not in force, and what follows: there is none, with one that may be meant, or it is there and has
+ * faults of its own.
+ */
+export function tellMissing(kind: KindName, path: string, consequence: string, { at, world, tell }: { at: string; world: World; tell: Tell }): void {
+  if (world.isRefused(kind, path)) tell('IST0101', at, `the ${kind} ${path} is invalid, as is told of itself${consequence}`)
+  else tell('IST0101', at, `there is no ${kind} ${path}${consequence}`, () => suggestion(path, world.paths(kind)))
 }
 
 /** Returns the services with a host; else those of the wildcards that cover it. */
@@ -60,6 +74,13 @@ export function someWorkload(labels: Labels, namespace: string | undefined, worl
   return found && workloadKinds.every((kind) => world.isRead(kind, namespace)) ? false : undefined
 }
 
+/** Labels for a message, in order. */
+export const labelText = (labels: Labels): string =>
+  Object.entries(labels)
+    .sort(([one], [other]) => compare(one, other))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+
 /** Whether it is certain that no service has a host: all objects that could give it were read. */
 export function isAbsent(host: string, world: World): boolean {
   if (!world.isRead('ServiceEntry')) return false
@@ -88,6 +109,10 @@ export function isInjected(namespace: string, labels: Labels, pod: PodDetails | 
   const given = world.knowsNamespaces ? world.namespaceLabels(namespace) : undefined
   return given && (isInjectedNamespace(given, world) ?? false)
 }
+
+/** Whether a workload is itself a proxy of the mesh, such as a gateway. */
+export const isProxy = ({ containers }: PodDetails): boolean =>
+  containers.some(({ name }) => (injectedContainers.proxy as readonly string[]).includes(name))
 
 /** Whether some namespace may see both of two objects of a kind with `exportTo`. */
 export function mayMeet(one: ConfigObject, other: ConfigObject, fallback: readonly string[]): boolean {

@@ -2,9 +2,8 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import { kindId, kinds } from '../config/kinds.ts'
 import { suggestion } from '../model/edit-distance.ts'
-import { compare } from '../model/order.ts'
 import type { Tell } from './finding.ts'
-import { someWorkload } from './references.ts'
+import { labelText, someWorkload } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells whether an object selects nothing. */
@@ -15,11 +14,8 @@ export function analyzeSelector(object: ConfigObject, world: World, tell: Tell):
   const { namespace } = object
   const isMeshWide = kind.scope === 'mesh' || (kind.scope === 'namespace or mesh' && namespace === world.mesh.rootNamespace)
   if (someWorkload(labels, isMeshWide ? undefined : namespace, world) !== false) return
-  const text = Object.entries(labels)
-    .sort(([one], [other]) => compare(one, other))
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',')
-  tell('IST0127', 'spec', `no workload${isMeshWide ? '' : ` of the namespace ${namespace}`} has the labels ${text}, so it has no effect at present`)
+  const where = isMeshWide ? '' : ` of the namespace ${namespace}`
+  tell('IST0127', 'spec', `no workload${where} has the labels ${labelText(labels)}, so it has no effect at present`)
 }
 
 /** Tells whether an object is in a namespace that does not exist. */

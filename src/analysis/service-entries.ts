@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { isHttp, isOpaqueTls, selectProtocol } from '../model/protocol.ts'
 import { entriesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { listed, mayMeet } from './references.ts'
+import { labelText, listed, mayMeet, someWorkload } from './references.ts'
 import type { World } from './world.ts'
 
 /** The protocols that are suggested. */
@@ -17,6 +17,13 @@ export function analyzeServiceEntry(entry: ConfigObject<ServiceEntrySpec>, world
   const { spec } = entry
   checkEndpoints(entry, world, tell)
   checkHosts(entry, world, tell)
+  const labels = spec.workloadSelector?.labels ?? {}
+  if (Object.keys(labels).length > 0 && someWorkload(labels, entry.namespace, world) === false)
+    tell(
+      'IST0127',
+      'spec.workloadSelector.labels',
+      `no workload of the namespace ${entry.namespace} has the labels ${labelText(labels)}, so its hosts have no endpoints at present`,
+    )
   for (const [index, { number, name, protocol }] of (spec.ports ?? []).entries()) {
     const at = `spec.ports[${index}]`
     if (protocol && selectProtocol(protocol, '', 0) === 'unknown')

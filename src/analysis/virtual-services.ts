@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { isAbsent, listed, mostNames, nearHosts, servicesOf, subsetsOf } from './references.ts'
+import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -24,6 +24,8 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
       checkDestination(destination, `${at}.mirrors[${number}].destination`, object, world, tell, nothing)
     checkWeights(route.route, `${at}.route`, tell)
     checkDelegate(route, at, object, world, tell)
+    checkRetries(route, at, tell)
+    for (const [number, match] of (route.match ?? []).entries()) checkMatch(match, `${at}.match[${number}]`, object, world, tell)
   }
   for (const kind of ['tls', 'tcp'] as const)
     for (const [index, { route }] of (spec[kind] ?? []).entries()) {
@@ -71,6 +73,34 @@ function checkDestination(
     )
 }
 
+/** Tells a try that may take longer than the request. A request without a timeout may take any time. */
+function checkRetries({ timeout, retries }: HttpRoute, at: string, tell: Tell): void {
+  if (timeout && retries?.perTryTimeout && retries.perTryTimeout > timeout)
+    tell('IST0133', `${at}.retries.perTryTimeout`, 'it is longer than the timeout of the whole request, so it has no effect: make it shorter')
+}
+
+/** Tells what a match asks for that no request has: a namespace or workload that does not exist, a port that no service of the hosts has. */
+function checkMatch(
+  { port, sourceNamespace, sourceLabels }: HttpMatch,
+  at: string,
+  object: ConfigObject<VirtualServiceSpec>,
+  world: World,
+  tell: Tell,
+): void {
+  if (sourceNamespace && world.knowsNamespaces && world.namespaceLabels(sourceNamespace) === undefined)
+    tell('IST0101', `${at}.sourceNamespace`, `there is no namespace ${sourceNamespace}, so no request matches`, () =>
+      suggestion(sourceNamespace, world.namespaces()),
+    )
+  else if (sourceLabels && Object.keys(sourceLabels).length > 0 && someWorkload(sourceLabels, sourceNamespace || undefined, world) === false)
+    tell('IST0127', `${at}.sourceLabels`, `no workload has the labels ${labelText(sourceLabels)}, so no request matches at present`)
+  const { gateways = ['mesh'], hosts = [] } = object.spec
+  if (port === undefined || gateways.some((name) => name !== 'mesh')) return
+  const services = hosts.map((host) => servicesOf(completeHost(host, object.namespace, world.domain), world))
+  const ports = services.flat().flatMap((service) => service.ports.map(({ number }) => number))
+  if (services.length > 0 && services.every(({ length }) => length > 0) && !ports.includes(port))
+    tell('IST0101', `${at}.port`, `no service of the hosts has a port ${port}, only ${[...new Set(ports)].join(', ')}, so no request matches`)
+}
+
 /** Weights are relative; those of one destination alone, and of 0, and sums that are near 100 and not 100, are mostly mistakes. */
 function checkWeights(route: readonly { readonly weight?: number }[] | undefined, at: string, tell: Tell): void {
   if (!route || route.length < 2) return
@@ -86,7 +116,7 @@ function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: Confi
   if (!delegate?.name) return
   const path = `${delegate.namespace ?? namespace}/${delegate.name}`
   if (!world.object('VirtualService', path) && world.isRead('VirtualService', delegate.namespace ?? namespace))
-    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}`, () => suggestion(path, world.paths('VirtualService')))
+    tellMissing('VirtualService', path, '', { at: `${at}.delegate`, world, tell })
 }
 
 function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
@@ -98,7 +128,7 @@ function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, wo
     const gateway = world.object('Gateway', path) as ConfigObject<GatewaySpec> | undefined
     if (!gateway) {
       if (!world.isRead('Gateway', path.slice(0, path.indexOf('/')))) continue
-      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere`, () => suggestion(path, world.paths('Gateway')))
+      tellMissing('Gateway', path, ', so these routes are nowhere', { at, world, tell })
       continue
     }
     if (typeof where !== 'number') continue

@@ -31,6 +31,8 @@ export interface World {
   readonly hasEnvoyType: (name: string) => boolean
   /** The object of a kind at `<namespace>/<name>`. */
   object(kind: KindName, path: string): ConfigObject | undefined
+  /** Whether an object is there that cannot be used: its own fault says why. */
+  isRefused(kind: KindName, path: string): boolean
   /** The paths of all objects of a kind. */
   paths(kind: KindName): readonly string[]
   /** The objects that make a claim (`claims.ts`), the oldest first. */

@@ -303,6 +303,63 @@ describe('the analysis of configuration', () => {
     expect(found(entry('a', 'resolution: DNS'), entry('b', 'resolution: NONE'))).to.deep.equal(['MESH0004 ServiceEntry/shop/b spec.hosts[0]'])
   })
 
+  it('finds what selects nothing, and hosts for the routes of a namespace that does not exist', () => {
+    const entry = (labels: string) =>
+      object(
+        'ServiceEntry',
+        'shop/e',
+        `{hosts: [a.example], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: ${labels}}}`,
+      )
+    const pods = deployment('shop', '{app: web}')
+    expect(found(entry('{app: web}'), pods)).to.deep.equal([])
+    expect(found(entry('{app: wbe}'), pods)).to.deep.equal(['IST0127 ServiceEntry/shop/e spec.workloadSelector.labels'])
+    const gateway = (host: string) => object('Gateway', 'shop/g', `{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["${host}"]}]}`)
+    for (const host of ['*', './a.example', '*/a.example', 'shop/a.example']) expect(found(gateway(host), namespace('shop')), host).to.deep.equal([])
+    expect(found(gateway('shup/a.example'), namespace('shop'))).to.deep.equal(['IST0101 Gateway/shop/g spec.servers[0].hosts[0]'])
+  })
+
+  it('finds matches and settings for what is not there, tries longer than the request, and labels for injection with another value', () => {
+    const route = (match: string, rest = '') =>
+      routes('shop/v', 'web', `http: [{match: [${match}], route: [{destination: {host: web}}]${rest}}, {route: [{destination: {host: web}}]}]`)
+    const others = [namespace('shop', '{mesh-injection: enabled}'), service('shop/web', http), deployment('shop', '{app: web}')]
+    const foundIn = (...documents: string[]) => found(...documents, ...others)
+    expect(
+      foundIn(route('{port: 80, sourceNamespace: shop, sourceLabels: {app: web}}', ', timeout: 2s, retries: {attempts: 2, perTryTimeout: 1s}')),
+    ).to.deep.equal([])
+    expect(foundIn(route('{port: 81}, {sourceNamespace: shup}, {sourceLabels: {app: wbe}}'))).to.deep.equal([
+      'IST0101 VirtualService/shop/v spec.http[0].match[0].port',
+      'IST0101 VirtualService/shop/v spec.http[0].match[1].sourceNamespace',
+      'IST0127 VirtualService/shop/v spec.http[0].match[2].sourceLabels',
+    ])
+    expect(foundIn(route('{uri: {prefix: /a}}', ', timeout: 1s, retries: {attempts: 2, perTryTimeout: 10s}'))).to.deep.equal([
+      'IST0133 VirtualService/shop/v spec.http[0].retries.perTryTimeout',
+    ])
+    const rule = (port: number) => object('DestinationRule', 'shop/d', `{host: web, trafficPolicy: {portLevelSettings: [{port: {number: ${port}}}]}}`)
+    expect(foundIn(rule(80))).to.deep.equal([])
+    expect(foundIn(rule(81))).to.deep.equal(['IST0101 DestinationRule/shop/d spec.trafficPolicy.portLevelSettings[0].port.number'])
+    expect(found(namespace('shop', '{mesh-injection: disabled}'))).to.deep.equal([])
+    expect(found(namespace('shop', '{istio-injection: enable}'))).to.deep.equal(['IST0133 Namespace//shop metadata.labels'])
+  })
+
+  it('does not say of what is invalid that it is not there', () => {
+    const invalid = object('Gateway', 'shop/g2', '{servers: [{port: {number: 0, name: http, protocol: HTTP}, hosts: [a.example]}]}')
+    const other = object('Gateway', 'shop/g1', '{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [b.example]}]}')
+    const outside = routes('shop/outside', 'a.example', `gateways: [g2], ${to('host: web')}`)
+    const said = messages(invalid, other, outside, service('shop/web', http)).filter((message) => message.includes('Gateway'))
+    expect(said).to.deep.equal(['the Gateway shop/g2 is invalid, as is told of itself, so these routes are nowhere'])
+    expect(messages(other, outside, service('shop/web', http)).join())
+      .to.contain('there is no Gateway shop/g2')
+      .and.to.contain('did you mean "shop/g1"')
+  })
+
+  it('does not ask for the injection of a namespace whose pods are proxies', () => {
+    const gateway = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: g, namespace: edge}\nspec: {template: {metadata: {labels: {app: g, sidecar.mesh.io/inject: "false"}}, spec: {containers: [{name: mesh-proxy, image: i}]}}}`
+    const plain = gateway.replace('mesh-proxy', 'web')
+    const config = object('Gateway', 'edge/g', '{selector: {app: g}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}')
+    expect(found(gateway, config, namespace('edge'))).to.deep.equal([])
+    expect(found(plain, config, namespace('edge'))).to.deep.equal(['IST0102 Namespace//edge metadata.labels'])
+  })
+
   it('tells fields beside the spec that do not exist, with what may be meant', () => {
     const mesh = new OfflineMesh(testSettings())
     mesh.add('a.yaml', object('Sidecar', 'shop/s', '{}').replace('spec:', 'specs:'))

@@ -216,6 +216,21 @@ describe('the analysis of a running service', () => {
     expect([[...mesh.refresh().keys()], mesh.codesOf(key), mesh.size]).to.deep.equal([[key], undefined, 1])
   })
 
+  it('says of what refers to an object that cannot be used that it is invalid, as long as it is', () => {
+    const mesh = live()
+    mesh.apply(documentsOf(document('VirtualService', 'a/v', '{hosts: [x.example], gateways: [g], http: [{directResponse: {status: 200}}]}')))
+    const told = (...faults: FaultFound[]) => {
+      mesh.apply({ type: 'FaultsSeen', name: 'orch:// gateways a/g', faults })
+      mesh.refresh()
+      return mesh.all().flatMap(({ object, message }) => (object === 'VirtualService/a/v' ? [message.slice(0, 26)] : []))
+    }
+    expect(told()).to.deep.equal(['there is no Gateway a/g, s'])
+    expect(told({ code: 'IST0106', object: 'Gateway/a/g', path: 'spec', message: 'required', place: 'c' })).to.deep.equal([
+      'the Gateway a/g is invalid',
+    ])
+    expect(told()).to.deep.equal(['there is no Gateway a/g, s'])
+  })
+
   it('has what is wrong with the networks of the mesh in force', () => {
     const mesh = live()
     const networks = (fromRegistry: string) => ({ networks: { net: { endpoints: [{ fromRegistry }] } } })
