@@ -21,7 +21,7 @@ export const codes = {
   IST0101: row(
     'ReferencedResourceNotFound',
     'error',
-    'a host, port, subset, gateway, delegate, Secret, provider or namespace that is not there',
+    'a host, port, subset, gateway, delegate, Secret, provider or namespace that is not there, or is there and invalid',
     'correct the name, or add what it names',
   ),
   IST0102: row(
@@ -94,7 +94,7 @@ export const codes = {
     'a registry of the networks of the mesh that does not exist',
     'correct fromRegistry, or add the cluster',
   ),
-  IST0127: row('NoMatchingWorkloadsFound', 'warning', 'a selector or subset that matches no workload', 'correct the labels'),
+  IST0127: row('NoMatchingWorkloadsFound', 'warning', 'a selector, subset or match that matches no workload', 'correct the labels'),
   IST0128: row(
     'NoServerCertificateVerificationDestinationLevel',
     'error',
@@ -118,7 +118,7 @@ export const codes = {
   IST0133: row(
     'SchemaWarning',
     'warning',
-    'a field without effect, an unknown field or protocol, weights that are no percentages, an object that several files define',
+    'a field without effect, an unknown field or protocol, weights that are no percentages, tries longer than the request, a label for injection that is neither enabled nor disabled, an object that several files define',
     'correct or remove the field',
   ),
   IST0134: row(
@@ -140,7 +140,7 @@ export const codes = {
   MESH0004: row(
     'HostClaimedTwice',
     'warning',
-    'a host of two ServiceEntries or DestinationRules of which some part does not count',
+    'a host of two ServiceEntries or DestinationRules, or of one and a Service, of which some part does not count',
     'put them into one, or restrict exportTo',
   ),
   MESH0006: row(

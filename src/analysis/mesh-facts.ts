@@ -354,6 +354,12 @@ export class MeshFacts implements World {
     return this.#listed([...(this.#servicesIn.get(namespace)?.values() ?? [])])
   }
 
+  hasService(namespace: string, name: string): boolean {
+    const key = resourceKey({ kind: 'Service', namespace, name })
+    this.#read(`subject ${key}`)
+    return this.#resources.has(key)
+  }
+
   /** The service of a cluster that a subject is. */
   serviceAt(namespace: string, name: string): Service | undefined {
     return this.#servicesIn.get(namespace)?.get(name)

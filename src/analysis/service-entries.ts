@@ -63,9 +63,10 @@ const differs = (one: ServiceEntrySpec, other: ServiceEntrySpec): boolean =>
   JSON.stringify(one.workloadSelector) !== JSON.stringify(other.workloadSelector) ||
   JSON.stringify(one.exportTo ?? []) !== JSON.stringify(other.exportTo ?? [])
 
-/** Tells hosts that an entry of another namespace has too, where some namespace sees both. */
+/** Tells hosts that an entry of another namespace, or a Service of the cluster, has too, where some namespace sees both. */
 function checkHosts(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
   for (const [index, host] of entry.spec.hosts.entries()) {
+    checkServices(entry, host.toLowerCase(), `spec.hosts[${index}]`, world, tell)
     const all = world.claimants(entriesOf(host.toLowerCase())) as readonly ConfigObject<ServiceEntrySpec>[]
     const first = all
       .slice(0, Math.max(all.indexOf(entry), 0))
@@ -84,4 +85,18 @@ function checkHosts(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: T
         `${host} is also a host of the ServiceEntry ${listed(others.map(({ namespace, name }) => `${namespace}/${name}`))}: a namespace that sees both uses one of them`,
       )
   }
+}
+
+/** Tells a host that a Service of the cluster has too (docs/resources.md, S9). */
+function checkServices({ namespace }: ConfigObject<ServiceEntrySpec>, host: string, at: string, world: World, tell: Tell): void {
+  const suffix = `.svc.${world.domain}`
+  const [name = '', owner = '', ...more] = host.endsWith(suffix) ? host.slice(0, -suffix.length).split('.') : []
+  if (more.length > 0 || !world.hasService(owner, name)) return
+  if (owner !== namespace)
+    return tell('MESH0004', at, `${host} is also the host of the Service ${owner}/${name}: a namespace that sees both uses one of them`)
+  const isInForce = world.servicesIn(owner).some((service) => service.hostname === host)
+  const counts = isInForce
+    ? 'and counts: the ports and addresses of this entry do not'
+    : 'which does not count: its selector and ports have no effect'
+  tell('MESH0004', at, `the Service ${owner}/${name} has ${host} too, ${counts}`)
 }

@@ -39,7 +39,11 @@ function checkSidecar(proxy: Container | undefined, joins: boolean, annotations:
 function checkServices({ kind, pod }: Workload, services: readonly Service[], areAll: boolean, tell: Tell): void {
   const own = (pod?.containers ?? []).filter(({ name }) => !(injectedContainers.proxy as readonly string[]).includes(name))
   if (kind === 'Deployment' && areAll && services.length === 0 && own.some(({ ports }) => ports.length > 0))
-    tell('IST0117', 'spec.template.metadata.labels', 'it has ports and no Service selects it, so nobody in the mesh can name it: add a Service')
+    tell(
+      'IST0117',
+      'spec.template.metadata.labels',
+      'it has ports and no Service in force selects it, so nobody in the mesh can name it: add a Service',
+    )
   const declared = new Map<number, { readonly service: string; readonly protocol: string }>()
   for (const { name, ports } of services)
     for (const { number, targetPort, targetName, protocol } of ports) {

@@ -49,6 +49,8 @@ export interface World {
   wildcards(): readonly string[]
   /** The services of a cluster in a namespace. */
   servicesIn(namespace: string): readonly Service[]
+  /** Whether there is a Service, also one of which another definition of its host is in force. */
+  hasService(namespace: string, name: string): boolean
   /** The labels of a namespace; undefined: it does not exist. Only where {@link knowsNamespaces}. */
   namespaceLabels(name: string): Labels | undefined
   namespaces(): readonly string[]

@@ -341,6 +341,21 @@ describe('the analysis of configuration', () => {
     expect(found(namespace('shop', '{istio-injection: enable}'))).to.deep.equal(['IST0133 Namespace//shop metadata.labels'])
   })
 
+  it('finds ServiceEntries with the host of a Service, and says which of them counts', () => {
+    const entry = (path: string, host: string) =>
+      object('ServiceEntry', path, `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}`)
+    const said = (path: string, host = 'web.shop.svc.cluster.local') =>
+      messages(entry(path, host), service('shop/web', http)).filter((message) => message.includes('Service shop/web'))
+    expect(said('shop/e')).to.deep.equal([
+      'the Service shop/web has web.shop.svc.cluster.local too, which does not count: its selector and ports have no effect',
+    ])
+    expect(said('other/e')).to.deep.equal([
+      'web.shop.svc.cluster.local is also the host of the Service shop/web: a namespace that sees both uses one of them',
+    ])
+    for (const host of ['api.shop.svc.cluster.local', 'a.web.shop.svc.cluster.local', 'web.shop'])
+      expect(said('shop/e', host), host).to.deep.equal([])
+  })
+
   it('does not say of what is invalid that it is not there', () => {
     const invalid = object('Gateway', 'shop/g2', '{servers: [{port: {number: 0, name: http, protocol: HTTP}, hosts: [a.example]}]}')
     const other = object('Gateway', 'shop/g1', '{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [b.example]}]}')
