@@ -7,6 +7,7 @@ export const main = (given) =>
     description: 'Fleet-wide traffic management for the mesh: programs proxies over XDS.',
     topics: {
       ca: { description: 'Look at the certificate authority, rotate its root, write and check its files' },
+      push: { description: 'Watch pushes of changes' },
       'proxy-config': { description: 'Look at what a proxy is sent: clusters, listeners, routes, endpoints, secrets' },
     },
   })

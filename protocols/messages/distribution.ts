@@ -74,8 +74,17 @@ export interface PublishedPush {
   readonly otherObjects: number
   /** The configuration objects among them. Undefined: there are none, or this is the first push, which has all that there is. */
   readonly changes: ConfigChanges | undefined
+  readonly types: readonly PushedType[]
   /** Resources that were made, and their bytes as encoded. Each counts once, however many proxies it is sent to. */
   readonly resources: number
+  readonly bytes: number
+}
+
+/** The resources of a type that a push made or removed, and the bytes of those that it made. */
+export interface PushedType {
+  readonly typeUrl: string
+  readonly resources: number
+  readonly removed: number
   readonly bytes: number
 }
 
@@ -162,6 +171,8 @@ export interface PushTally {
   /** The slowest of those that acknowledged it, and some that owe an answer; at most ten of each. */
   readonly slowest: readonly PushProxy[]
   readonly waiting: readonly PushProxy[]
+  /** How long the proxies took that acknowledged it (`src/push/distribution/answer-times.ts`). Undefined: a replica of an earlier release does not tell it. */
+  readonly times?: readonly number[]
   /** At most twenty refusals. */
   readonly refusals: readonly PushRefusal[]
 }
@@ -183,10 +194,13 @@ export interface PushRefusal extends Omit<RefusalReport, 'push'> {
 }
 
 /** A push and what became of it. */
-export interface PushState extends Omit<PublishedPush, 'startedAt' | 'publishedAt' | 'changes'> {
+export interface PushState extends Omit<PublishedPush, 'startedAt' | 'publishedAt' | 'changes' | 'types'> {
   /** When the first change was seen, in Unix milliseconds, and how long after it the push went to the writers. */
   readonly startedAt: number
   readonly publishedAfterMs: number
+  /** Whether all writers have applied it, so that all proxies that are to acknowledge it are counted. Undefined, like `types`: a replica of an earlier release does not tell it. */
+  readonly isApplied?: boolean
+  readonly types?: readonly PushedType[]
   readonly tallies: readonly PushTally[]
 }
 

@@ -34,6 +34,14 @@ export const proxyConfigFlags = {
   }),
 }
 
+/** Flags of `push watch`. */
+export const pushWatchFlags = {
+  ...serverFlags,
+  namespace: text({ char: 'n', default: '', description: 'only proxies and objects of this namespace' }),
+  past: toggle({ description: 'begins with the pushes that the server keeps: the last 100' }),
+  json: toggle({ description: 'prints each push as JSON on a line of its own, and errors as JSON' }),
+}
+
 /** Flags of `authz`: the parts of the request. */
 export const authzFlags = {
   ...serverFlags,

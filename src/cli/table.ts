@@ -30,6 +30,14 @@ export function table(head: readonly string[], rows: readonly (readonly Cell[])[
     .join('\n')
 }
 
+/** Formats a number of bytes in its largest unit: `512 B`, `1.5 KiB`, `20 MiB`. */
+export function sizeText(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB']
+  const unit = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log(bytes) / Math.log(1024)))
+  const number = bytes / 1024 ** unit
+  return `${unit > 0 && number < 10 ? number.toFixed(1) : Math.round(number)} ${units[unit]}`
+}
+
 /** Formats a time span in its largest unit: `950 ms`, `45 s`, `12 min`, `3 h`, `5 d`. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`

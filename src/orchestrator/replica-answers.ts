@@ -52,14 +52,15 @@ const pushProxies = rowsOf({ ...texts('connection', 'nodeId'), ms: isNumber })
 const pushTally = {
   ...texts('namespace'),
   ...fields(isCount, 'acknowledged', 'refused', 'gone', 'outstanding', 'classes', 'bytesSent'),
-  ...{ slowest: pushProxies, waiting: pushProxies },
+  ...{ slowest: pushProxies, waiting: pushProxies, times: optional(listOf(isCount)) },
   refusals: rowsOf({ ...texts('connection', 'nodeId', 'typeUrl', 'reason'), ...fields(listOf(isText), 'resources', 'objects') }),
 }
 
 const push = {
   ...fields(isCount, 'id', 'otherObjects', 'resources', 'bytes'),
   ...fields(isNumber, 'startedAt', 'publishedAfterMs', 'makingMs'),
-  reasons: listOf(isText),
+  ...{ reasons: listOf(isText), isApplied: optional(isFlag) },
+  types: optional(rowsOf({ ...texts('typeUrl'), ...fields(isCount, 'resources', 'removed', 'bytes') })),
   objects: rowsOf({ ...texts('key', 'namespace', 'source', 'cluster', 'uid', 'version', 'place'), generation: isCount }),
   tallies: rowsOf(pushTally),
 }

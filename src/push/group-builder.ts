@@ -132,6 +132,11 @@ export class GroupBuilder implements Making {
     this.record.advance(snapshot)
   }
 
+  /** The type URL of a group; empty if there is none with this id. */
+  typeOf(group: string): string {
+    return this.#groups.get(group)?.typeUrl ?? ''
+  }
+
   /** The classes whose list of groups may have changed. */
   get outdatedClasses(): ServedClass[] {
     return [...this.#outdatedClasses]

@@ -145,8 +145,9 @@ export function routingMessage({ policies, routing }: RoutingAnswer): ExplainReq
 
 /** Returns the answer about pushes. */
 export function pushesMessage({ pushes, ...answer }: PushAnswers, domain: string): Omit<ListPushesResponse, '$typeName'> {
-  const rows = pushes.map(({ objects, refusals, slowest, ...push }) => ({
+  const rows = pushes.map(({ objects, refusals, slowest, isApplied, ...push }) => ({
     ...push,
+    applied: isApplied,
     objects: objects.map(({ key, generation, source, cluster, uid, version, place }) => ({
       object: { ...readKey(key, domain), source, cluster, uid, version, place },
       generation,

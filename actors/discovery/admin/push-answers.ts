@@ -1,7 +1,16 @@
 /** The answer about pushes, of which `mesh.admin.v1.AdminService` and `/debug/pushz` are two views. */
-import type { PublishedPush, PushProxy, PushRefusal, PushState, PushTally, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import type {
+  PublishedPush,
+  PushedType,
+  PushProxy,
+  PushRefusal,
+  PushState,
+  PushTally,
+  PushUpdates,
+} from '../../../protocols/messages/distribution.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { readCursors, writeCursors } from '../../../src/orchestrator/replica-cursors.ts'
+import { AnswerTimes } from '../../../src/push/distribution/answer-times.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Sees } from './mesh-answers.ts'
 import type { OtherReplicas } from './other-replicas.ts'
@@ -23,6 +32,12 @@ export interface PushAnswer
   readonly startedAt: string
   readonly publishedAfterMs: number
   readonly disconnected: number
+  readonly isApplied: boolean
+  readonly types: readonly PushedType[]
+  /** The times within which half of those that acknowledged it did so, and 99 of 100, and all. */
+  readonly halfMs: number
+  readonly mostMs: number
+  readonly allMs: number
   readonly slowest: readonly (PushProxy & { readonly outstanding: boolean })[]
   readonly refusals: readonly PushRefusal[]
 }
@@ -85,7 +100,10 @@ async function updatesOfAll(sources: PageSources, others: OtherReplicas, after: 
  * A push as a caller sees it: objects and proxies of its namespaces. Undefined where it sees none of them. The totals of the resources that
  * were made are for callers who see everything; no namespace has an empty name.
  */
-function seenBy({ tallies, startedAt, objects, otherObjects, resources, bytes, ...push }: PushState, sees: Sees): PushAnswer | undefined {
+function seenBy(
+  { tallies, startedAt, objects, otherObjects, resources, bytes, types = [], isApplied = true, ...push }: PushState,
+  sees: Sees,
+): PushAnswer | undefined {
   const seen = tallies.filter(({ namespace }) => sees(namespace))
   const named = objects.filter(({ namespace }) => sees(namespace))
   const seesAll = sees('')
@@ -96,12 +114,16 @@ function seenBy({ tallies, startedAt, objects, otherObjects, resources, bytes, .
     ...seen.flatMap(({ waiting }) => waiting.map((proxy) => ({ ...proxy, outstanding: true }))),
     ...seen.flatMap((tally) => tally.slowest.map((proxy) => ({ ...proxy, outstanding: false }))).sort(bySlowness),
   ]
+  const times = new AnswerTimes(...seen.map((tally) => tally.times ?? []))
+  const allMs = Math.max(0, ...seen.map((tally) => tally.slowest[0]?.ms ?? 0))
   return {
     ...push,
+    isApplied,
+    ...{ halfMs: Math.min(times.within(0.5), allMs), mostMs: Math.min(times.within(0.99), allMs), allMs },
     startedAt: new Date(startedAt).toISOString(),
     objects: named,
     otherObjects: otherObjects + objects.length - named.length,
-    ...(seesAll ? { resources, bytes } : { resources: 0, bytes: 0 }),
+    ...(seesAll ? { resources, bytes, types } : { resources: 0, bytes: 0, types: [] }),
     ...{ classes: sum(({ classes }) => classes), bytesSent: sum(({ bytesSent }) => bytesSent) },
     ...{ acknowledged: sum(({ acknowledged }) => acknowledged), refused: sum(({ refused }) => refused) },
     ...{ disconnected: sum(({ gone }) => gone), outstanding: sum(({ outstanding }) => outstanding) },

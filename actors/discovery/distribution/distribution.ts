@@ -55,7 +55,7 @@ class Distribution implements Behaviour<Message, Sent> {
       {
         outstandingOf: (push) => pushes.outstandingOf(push),
         outcome: (push) => pushes.outcome(push),
-        isApplied: (push) => versions.haveApplied(push),
+        isApplied: (push) => pushes.isApplied(push),
         get proxies() {
           return versions.size
         },
@@ -114,6 +114,7 @@ class Distribution implements Behaviour<Message, Sent> {
         const { reported, left } = this.#versions.report(from.name, message)
         this.#pushes.reported(from.name, reported)
         this.#pushes.left(from.name, left)
+        this.#pushes.applied(this.#versions.appliedByAll)
         if (message.isWhole) this.#reached.knows(from.name)
         this.#reached.changed()
         this.#changes.changed()
@@ -129,6 +130,7 @@ class Distribution implements Behaviour<Message, Sent> {
     const before = this.#pushes.sequence
     const left = this.#versions.drop(name)
     this.#pushes.left(name, left)
+    this.#pushes.applied(this.#versions.appliedByAll)
     this.#reached.knows(name)
     this.#reached.changed()
     this.#changes.changed()

@@ -392,7 +392,8 @@ class PushQueue implements Behaviour<Message, Sent> {
       const content = this.#planner.takePush()
       if (this.#writers.publish(info, { ...content, whole: !this.#ready })) {
         const publishedAt = monotonicMs()
-        made = { id: this.#writers.lastPush, startedAt, publishedAt, makingMs: publishedAt - began, reasons, groups: content.groups }
+        const typeOf = (group: string) => this.#planner.builder.typeOf(group)
+        made = { id: this.#writers.lastPush, startedAt, publishedAt, makingMs: publishedAt - began, reasons, groups: content.groups, typeOf }
         this.#metrics.triggered(reasons)
         this.#processing.published(events)
         this.#context

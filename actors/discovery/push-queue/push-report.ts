@@ -22,6 +22,8 @@ export interface MadePush {
   readonly makingMs: number
   readonly reasons: readonly string[]
   readonly groups: readonly GroupUpdate[]
+  /** Returns the type of the resources of a group. */
+  readonly typeOf: (group: string) => string
 }
 
 /** What changed since the last push, and who is told of pushes. */
@@ -79,14 +81,20 @@ export class PushReports {
     this.#others.clear()
   }
 
-  #pushOf({ groups, ...push }: MadePush, changes: PublishedPush['changes']): PublishedPush {
-    let [resources, bytes] = [0, 0]
-    for (const { changed } of groups)
-      for (const { slices } of changed) {
-        resources++
-        for (let at = 2; at < slices.length; at += 3) bytes += slices[at] as number
-      }
-    return { ...push, objects: [...this.#named.values()], otherObjects: this.#others.size, changes, resources, bytes }
+  #pushOf({ groups, typeOf, ...push }: MadePush, changes: PublishedPush['changes']): PublishedPush {
+    const types = new Map<string, { typeUrl: string; resources: number; removed: number; bytes: number }>()
+    for (const { group, changed, removed } of groups) {
+      const typeUrl = typeOf(group)
+      let type = types.get(typeUrl)
+      if (!type) types.set(typeUrl, (type = { typeUrl, resources: 0, removed: 0, bytes: 0 }))
+      type.resources += changed.length
+      type.removed += removed.length
+      for (const { slices } of changed) for (let at = 2; at < slices.length; at += 3) type.bytes += slices[at] as number
+    }
+    const made = [...types.values()]
+    const sum = (of: 'resources' | 'bytes') => made.reduce((total, type) => total + type[of], 0)
+    const objects = [...this.#named.values()]
+    return { ...push, objects, otherObjects: this.#others.size, changes, types: made, resources: sum('resources'), bytes: sum('bytes') }
   }
 
   /** Tells of changes that no push has, unless the next push does so before. */

@@ -109,9 +109,9 @@ export class ProxyVersions {
     return [...this.#shares.values()].reduce((sum, { proxies }) => sum + proxies.size, 0)
   }
 
-  /** Whether all writers that have reported have applied a push: who is to acknowledge it is known. */
-  haveApplied(push: number): boolean {
-    return [...this.#shares.values()].every(({ applied }) => applied.push >= push)
+  /** The number of the last push that all writers that have reported have applied. */
+  get appliedByAll(): number {
+    return Math.min(...Array.from(this.#shares.values(), ({ applied }) => applied.push))
   }
 
   /** Yields all proxies with what they have acknowledged. */

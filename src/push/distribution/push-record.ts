@@ -1,5 +1,6 @@
 /** The last pushes of changes, and what became of each at the proxies that it concerned. Memory is bounded by the number of pushes that are kept. */
 import type { PublishedPush, PushProxy, PushRefusal, PushState, PushTally, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import { AnswerTimes } from './answer-times.ts'
 import type { KnownProxy, ReportedNow } from './proxy-versions.ts'
 
 /** How many of the slowest proxies, and of those that owe an answer, are named for each namespace. */
@@ -22,6 +23,7 @@ interface Tally {
   readonly outstanding: Map<string, Person>
   /** The slowest first. */
   readonly slowest: PushProxy[]
+  readonly times: AnswerTimes
   readonly refusals: (PushRefusal & { readonly key: string })[]
 }
 
@@ -35,6 +37,7 @@ interface Kept {
   sequence: number
   /** The number of proxies that owe an answer. */
   outstanding: number
+  isApplied: boolean
   readonly tallies: Map<string, Tally>
 }
 
@@ -104,6 +107,20 @@ export class PushRecord {
     this.#changed(kept)
   }
 
+  /** All writers have applied the pushes up to one. */
+  applied(upTo: number): void {
+    for (const kept of this.#kept.values()) {
+      if (kept.isApplied || kept.id > upTo) continue
+      kept.isApplied = true
+      this.#changed(kept)
+    }
+  }
+
+  /** Whether all writers have applied a push: all proxies that are to acknowledge it are counted. */
+  isApplied(id: number): boolean {
+    return this.#kept.get(id)?.isApplied ?? false
+  }
+
   /** A writer reported proxies. Pushes that are no longer kept are left out. */
   reported(writer: string, proxies: readonly ReportedNow[]): void {
     for (const proxy of proxies) {
@@ -120,6 +137,7 @@ export class PushRecord {
           tally.outstanding.delete(key)
           tally.classes.add(proxy.classId)
           tally.acknowledged++
+          tally.times.add(ms)
           addSlow(tally.slowest, { connection: proxy.connection, nodeId: proxy.nodeId, ms })
           return true
         })
@@ -192,7 +210,7 @@ export class PushRecord {
     if (known) return known
     const oldest = this.#kept.keys().next().value
     if (oldest !== undefined && id < oldest) return undefined
-    const kept: Kept = { id, push: undefined, ordinal: this.#ordinal++, sequence: 0, outstanding: 0, tallies: new Map() }
+    const kept: Kept = { id, push: undefined, ordinal: this.#ordinal++, sequence: 0, outstanding: 0, isApplied: false, tallies: new Map() }
     this.#kept.set(id, kept)
     if (this.#kept.size > this.#keep) this.#kept.delete(this.#kept.keys().next().value as number)
     return kept
@@ -225,7 +243,7 @@ function firstOf(proxies: ReadonlyMap<string, Person>): string[] {
 
 const emptyTally = (): Tally => ({
   ...{ acknowledged: 0, refused: 0, gone: 0, bytesSent: 0 },
-  ...{ classes: new Set(), outstanding: new Map(), slowest: [], refusals: [] },
+  ...{ classes: new Set(), outstanding: new Map(), slowest: [], times: new AnswerTimes(), refusals: [] },
 })
 
 /** Adds a proxy to the slowest, if it is one of them. */
@@ -236,18 +254,19 @@ function addSlow(slowest: PushProxy[], proxy: PushProxy): void {
   if (slowest.length > mostNamed) slowest.pop()
 }
 
-function stateOf({ tallies }: Kept, push: PublishedPush, now: { readonly monotonic: number; readonly wall: number }): PushState {
+function stateOf({ tallies, isApplied }: Kept, push: PublishedPush, now: { readonly monotonic: number; readonly wall: number }): PushState {
   const { startedAt, publishedAt, changes: _, ...rest } = push
   const agoMs = Math.max(0, now.monotonic - startedAt)
   return {
     ...rest,
     startedAt: now.wall - agoMs,
     publishedAfterMs: publishedAt - startedAt,
+    isApplied,
     tallies: Array.from(tallies, ([namespace, tally]): PushTally => {
-      const { classes, outstanding, refusals, ...counts } = tally
+      const { classes, outstanding, refusals, times, ...counts } = tally
       const waiting = [...outstanding.values()].slice(0, mostNamed).map(({ connection, nodeId }) => ({ connection, nodeId, ms: agoMs }))
       return {
-        ...{ ...counts, namespace, waiting },
+        ...{ ...counts, namespace, waiting, times: times.told },
         ...{ classes: classes.size, outstanding: outstanding.size, refusals: refusals.map(({ key: _, ...refusal }) => refusal) },
       }
     }),

@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import type { ProxyReport, PublishedPush, PushTally } from '../../../../protocols/messages/distribution.ts'
+import { AnswerTimes } from '../../../../src/push/distribution/answer-times.ts'
 import { ProxyVersions, type ReportedNow } from '../../../../src/push/distribution/proxy-versions.ts'
 import { PushRecord } from '../../../../src/push/distribution/push-record.ts'
 
 const push = (id: number): PublishedPush => ({
   ...{ id, startedAt: 1000, publishedAt: 1100, makingMs: 5, reasons: ['config'], objects: [], otherObjects: 0, resources: 1, bytes: 10 },
-  changes: undefined,
+  ...{ changes: undefined, types: [] },
 })
 const proxy = (name: string, changes: Partial<ReportedNow> = {}): ReportedNow => ({
   ...{ connection: name, number: Number.parseInt(name, 36), nodeId: `node ${name}`, namespace: 'ns', classId: 'class' },
@@ -148,5 +149,30 @@ describe('the versions of proxies', () => {
     expect(versions.drop('w/1').map(({ connection }) => connection)).to.deep.equal(['a'])
     versions.report('w/0', report([known('c')], [], true))
     expect([...versions.all()].map(({ connection }) => connection)).to.deep.equal(['c'])
+  })
+})
+
+describe('times of answers', () => {
+  it('are known within a tenth, together with those of others', () => {
+    const [some, others] = [new AnswerTimes(), new AnswerTimes()]
+    for (let ms = 1; ms <= 1000; ms++) (ms % 2 === 0 ? some : others).add(ms)
+    const all = new AnswerTimes(some.told, others.told)
+    for (const share of [0.5, 0.99, 1]) expect(all.within(share)).to.be.within(1000 * share, 1100 * share + 1)
+    expect(new AnswerTimes().within(0.5)).to.equal(0)
+    some.add(0)
+    expect(some.told.length).to.be.at.most(160)
+  })
+
+  it('and whether all who are to answer are known, come with the state of a push', () => {
+    const record = new PushRecord(10, 'run')
+    record.published(push(1))
+    record.reported('w', [proxy('a', { acknowledged: [[1, 40]] }), proxy('b', { acknowledged: [[1, 50]] })])
+    const state = () => record.since('', now).pushes[0]
+    expect([state()?.isApplied, state()?.tallies[0]?.times?.length]).to.deep.equal([false, 4])
+    const { cursor } = record.since('', now)
+    record.applied(0)
+    expect(record.since(cursor, now).pushes).to.deep.equal([])
+    record.applied(1)
+    expect(record.since(cursor, now).pushes.map(({ isApplied }) => isApplied)).to.deep.equal([true])
   })
 })
