@@ -106,6 +106,12 @@ function definitionOf({ name, plural, group, versions, spec, without }: Kind<Kin
   }
   const printed = [
     ...Object.entries(columns).map(([title, jsonPath]) => ({ name: title, type: 'string', jsonPath })),
+    {
+      name: 'Reconciled',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Reconciled")].status',
+      description: 'Whether all proxies have it.',
+    },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ]
   return {

@@ -54,6 +54,23 @@ describe('the analyzer', () => {
     const hasNot = `info analysis no longer: IST0101 ${at}`
     expect(lines().map((line) => line.split('\t').slice(1, 4).join(' '))).to.deep.equal([has, hasNot, has, hasNot])
   })
+
+  it('says how many of very many came, and that those have gone which it told of', async () => {
+    const before = discovery.log().length
+    const lines = (part: RegExp) => [...discovery.log().slice(before).matchAll(part)]
+    const others = () => lines(/analysis\t(\d+) further findings came; all are on/g).reduce((sum, [, count]) => sum + Number(count), 0)
+    const came = () => lines(/error IST0101 VirtualService ns\/many-/g).length
+    const routes = Array.from({ length: 100 }, (_, index) =>
+      route('nowhere').replace('name: a', `name: many-${index}`).replace('hosts: [a]', `hosts: [many-${index}]`),
+    )
+    discovery.write('many.yaml', routes.join('---\n'))
+    await until('all to be told or counted', () => came() + others() === 100)
+    expect(others()).to.be.greaterThan(0)
+    const told = came()
+    discovery.remove('many.yaml')
+    await becomes()
+    await until('the lines about those that were told', () => lines(/no longer: IST0101 VirtualService ns\/many-/g).length === told)
+  })
 })
 
 describe('a service without PILOT_ENABLE_ANALYSIS', () => {

@@ -46,6 +46,9 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
   readonly #bounds = new LineBounds()
   /** The findings that were logged, by object. */
   readonly #logged = new Map<string, ReadonlyMap<string, Finding>>()
+  /** Findings whose lines were suppressed, so that nobody is told when they go; and how many came since the last line about that. */
+  readonly #untold = new WeakSet<Finding>()
+  #untoldNow = 0
   #isComplete = false
   #timer: Timer | undefined
   #statuses: Peer<ObjectAnalysed> | undefined
@@ -102,6 +105,7 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
       const until = monotonicMs() + limits.turnMs
       while (this.#mesh.due > 0 && monotonicMs() < until) this.#look()
       if (this.#mesh.due > 0) this.#later(0)
+      else this.#logUntold()
     })
   }
 
@@ -133,18 +137,36 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
   #logChanges(key: string, findings: readonly Finding[]): void {
     const before = this.#logged.get(key) ?? new Map<string, Finding>()
     const now = new Map(findings.filter(({ code }) => codes[code].level !== 'info').map((finding) => [`${finding.code} ${finding.path}`, finding]))
-    for (const [id, finding] of now) if (!before.has(id)) this.#log(finding, true)
-    for (const [id, finding] of before) if (!now.has(id)) this.#log(finding, false)
+    for (const [id, finding] of now) {
+      if (before.has(id) || this.#log(finding, true)) continue
+      this.#untold.add(finding)
+      this.#untoldNow++
+    }
+    for (const [id, finding] of before) {
+      const kept = now.get(id)
+      if (!kept && !this.#untold.delete(finding)) this.#log(finding, false)
+      // Later findings of the same field stand for the first one, with what was told of it.
+      else if (kept && kept !== finding && this.#untold.delete(finding)) this.#untold.add(kept)
+    }
     if (now.size > 0) this.#logged.set(key, now)
     else this.#logged.delete(key)
   }
 
-  #log(finding: Finding, isNew: boolean): void {
+  /** Logs how many findings came that were not told by themselves. */
+  #logUntold(): void {
+    if (this.#untoldNow === 0) return
+    this.#context.log('analysis').warn(`${this.#untoldNow} further findings came; all are on /debug/analysisz`)
+    this.#untoldNow = 0
+  }
+
+  /** Logs a finding that came or has gone. Returns whether it was told: very many alike are not. */
+  #log(finding: Finding, isNew: boolean): boolean {
     const { code, level, kind, namespace, object, path, message, place } = this.#row({ ...finding, place: this.#mesh.placeOf(finding.object) })
     const where = `${kind} ${namespace === '' ? '' : `${namespace}/`}${object}${path === '' ? '' : `: ${path}`}`
     const text = isNew ? `${level} ${code} ${where}: ${message}${place === '' ? '' : ` (${place})`}` : `no longer: ${code} ${where}`
-    const line = this.#bounds.bounded(`${code} ${isNew}`, text, monotonicMs(), '; all are on /debug/analysisz')
+    const line = this.#bounds.bounded(`${code} ${isNew}`, text, monotonicMs())
     if (line !== undefined) this.#context.log('analysis')[isNew ? 'warn' : 'info'](line)
+    return line !== undefined
   }
 
   #row({ code, object: key, path, message, place }: LiveFinding): FindingRow {
