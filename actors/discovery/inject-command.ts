@@ -4,6 +4,7 @@ import { stringify } from 'yaml'
 import type { InjectOrder, InjectorTexts } from '../../protocols/messages/injection.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../../src/config/mesh-config.ts'
+import { hasNoDocument } from '../../src/config/yaml-documents.ts'
 import { agentDefaults } from '../../src/inject/agent-defaults.ts'
 import { type InjectionConfiguration, readInjectionConfiguration } from '../../src/inject/configuration.ts'
 import { defaultConfig, defaultValues } from '../../src/inject/default-template.ts'
@@ -84,7 +85,9 @@ async function standardInput(): Promise<string> {
     if (size > most.documents) throw new Error(`standard input: has more than ${most.documents} bytes`)
     pieces.push(piece as Buffer)
   }
-  return Buffer.concat(pieces).toString('utf8')
+  const text = Buffer.concat(pieces).toString('utf8')
+  if (hasNoDocument(text)) throw new Error('standard input: has no objects')
+  return text
 }
 
 /** Reads the ConfigMaps of a control plane. Each of them may be missing, but not the one with the configuration of injection. */

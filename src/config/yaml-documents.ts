@@ -190,3 +190,6 @@ function withinDepth(value: unknown, text: string): ReadDocument {
   }
   return { value }
 }
+
+/** Whether a text of YAML or JSON has no document: it is empty, or has comments and separators only. */
+export const hasNoDocument = (text: string): boolean => text.split(/\r?\n/).every((line) => /^\s*(?:#|$)|^---\s*(?:#|$)/.test(line))

@@ -46,6 +46,17 @@ describe('pilot-discovery analyze and validate', () => {
     expect(run(['validate', join(dir, 'below')]).status).to.equal(1)
   })
 
+  it('fail at standard input without a document, as inject does: the command before them in a pipeline has failed', () => {
+    for (const args of [
+      ['validate', '-'],
+      ['analyze', '-'],
+      ['analyze', dir, '-'],
+      ['inject', '-f', '-'],
+    ])
+      for (const input of ['', '# nothing\n---\n'])
+        expect(run(args, input), args.join(' ')).to.deep.equal({ status: 255, stdout: '', stderr: 'Error: standard input: has no objects\n' })
+  })
+
   it('read standard input beside files, and print JSON and SARIF', () => {
     write('service.yaml', service)
     const json = run(['analyze', '--json', '-', join(dir, 'service.yaml')], route('reviws'))

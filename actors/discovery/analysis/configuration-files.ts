@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileText } from '../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../src/config/parse.ts'
+import { hasNoDocument } from '../../../src/config/yaml-documents.ts'
 import { reasonOf } from '../../../src/model/faults.ts'
 import { FileTimeouts } from '../../runtime/file-timeouts.ts'
 import { isConfigFile } from '../sources/files/directory-listing.ts'
@@ -17,7 +18,7 @@ export const standardInput = '(standard input)'
 
 /**
  * Yields the files that arguments name, in order: a file, all of a directory and those below it, standard input for `-`. Rejects with an Error
- * for an argument that is not there.
+ * for an argument that is not there, and for standard input without a document: a command before it in a pipeline has failed.
  */
 export async function* givenFiles(paths: readonly string[], input: Readable): AsyncGenerator<GivenFile> {
   const timeouts = new FileTimeouts()
@@ -61,5 +62,7 @@ async function ofInput(input: Readable): Promise<GivenFile> {
     if (length > fileLimits.bytes) return { file: standardInput, fault: tooLarge }
     parts.push(part)
   }
-  return { file: standardInput, text: fileText(Buffer.concat(parts)) }
+  const text = fileText(Buffer.concat(parts))
+  if (hasNoDocument(text)) throw new Error('standard input: has no objects')
+  return { file: standardInput, text }
 }
