@@ -71,6 +71,13 @@ export type WriterEvent =
       /** Whether the policies of the class differ from those in force when the proxy last acknowledged a response of the type. */
       readonly policiesChanged: boolean
     }
+  /** A proxy acknowledged a response of a type of which it refused resources before: these, with the versions that it has now. */
+  | {
+      readonly type: 'ResourcesAccepted'
+      readonly connection: string
+      readonly typeUrl: string
+      readonly resources: readonly { readonly name: string; readonly version: string }[]
+    }
   /** The writer has applied a push and is ready for the next. */
   | { readonly type: 'PushApplied'; readonly push: number }
   /** The writer rejected an update whose base is not its current state, and requests everything. */

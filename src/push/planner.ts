@@ -25,10 +25,10 @@ import type { ServedClass } from './classes/served-class.ts'
 import { GroupBuilder } from './group-builder.ts'
 
 /**
- * The maximum number of times that one refusal is processed. It is processed again when the new configuration still contains a refused
- * resource version.
+ * The maximum number of times that one answer of a proxy is processed. It is processed again when the new configuration still contains a
+ * refused resource version, or an accepted one. It is more than what can be tried of one set of patches.
  */
-const maxAttempts = 8
+const maxAttempts = 48
 
 /** The owner of everything that pushes are made from. */
 export class Planner {
@@ -188,6 +188,25 @@ export class Planner {
     return isChanged
   }
 
+  /**
+   * Handles an acknowledgement of resources that a proxy refused before in other versions. Returns whether its configuration changed, since
+   * withdrawn patches are tried again; then there is a push to take.
+   */
+  accepted(connection: string, accepted: Pick<Refusal, 'typeUrl' | 'resources'>): boolean {
+    let isChanged = false
+    for (let attempts = 0; attempts < maxAttempts; attempts++) {
+      const proxy = this.#classes.proxy(connection)
+      if (!proxy?.served) break
+      const resources = this.#present(proxy.served, accepted)
+      if (resources.length === 0) break
+      if (!this.#refusals.accepted(connection, this.#classes.baseOf(proxy.node), accepted.typeUrl, resources)) break
+      isChanged = true
+      this.#classes.classify(proxy)
+    }
+    this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
+    return isChanged
+  }
+
   /** All resources that proxies refused. */
   refusals(): ReturnType<Refusals['all']> {
     return this.#refusals.all()
@@ -199,10 +218,10 @@ export class Planner {
   }
 
   /**
-   * The refused resources that the class still has in the refused version, with their patch contexts. Resources that it keeps for a short
+   * The resources of an answer that the class still has in that version, with their patch contexts. Resources that it keeps for a short
    * time after their removal are not among them.
    */
-  #present({ uses }: ServedClass, { typeUrl, resources }: Omit<Refusal, 'proxy'>): RefusedResource[] {
+  #present({ uses }: ServedClass, { typeUrl, resources }: Pick<Refusal, 'typeUrl' | 'resources'>): RefusedResource[] {
     const groups = uses.flatMap(({ group }) => (group.typeUrl === typeUrl ? group.id : []))
     return resources.flatMap(({ name, version }) => {
       const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version && !this.groups.isLeaving(id, name))

@@ -96,6 +96,24 @@ describeAttacks(
       await until('the mended patch', async () => (await place.call('/')).headers['x-mended'] === 'yes')
     })
 
+    it('take no other patch of their kind down, and come back when they are mended', async () => {
+      const adds = (name: string) => lua(`function envoy_on_response(handle) handle:headers():add('x-${name}', 'yes') end`)
+      const has = (name: string) => async () => (await place.call('/')).headers[`x-${name}`] === 'yes'
+      const good = filter(place, 'good-one', adds('good'))
+      put(good)
+      await until('the good patch', has('good'))
+      const said = place.service.output.fromNow()
+      put(good, filter(place, 'bad-one', lua('function (')))
+      await said.says(/patches \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them[^\n]*EnvoyFilter\/shop\/bad-one/)
+      expect(await has('good')()).to.equal(true)
+      put(good, filter(place, 'bad-one', adds('mended')))
+      await until('the mended patch', has('mended'))
+      expect(await has('good')()).to.equal(true)
+      put(good)
+      await until('one patch', async () => !(await has('mended')()))
+      expect(await has('good')()).to.equal(true)
+    })
+
     it('that add a cluster are withdrawn and reported with the object and the reason', async () => {
       const name = `added-at-${place.id}`
       const endpoint = '{address: {socket_address: {address: no.such, port_value: 7}}}'

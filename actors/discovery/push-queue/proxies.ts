@@ -20,7 +20,7 @@ export function assignmentsOf(writer: string, assignments: readonly ClassAssignm
 
 /** The connected proxies of all writers. */
 export class Proxies {
-  readonly #planner: Pick<Planner, 'blamed' | 'classIdOf' | 'connect' | 'disconnect' | 'refused'>
+  readonly #planner: Pick<Planner, 'accepted' | 'blamed' | 'classIdOf' | 'connect' | 'disconnect' | 'refused'>
   readonly #shares: IdentityShares
   /** For each writer, the transport number of each of its connections. */
   readonly #connections = new Map<string, Map<string, number>>()
@@ -28,7 +28,7 @@ export class Proxies {
   /** Number of transport connections at the previous check. */
   #lastTotal = 0
 
-  constructor(planner: Pick<Planner, 'blamed' | 'classIdOf' | 'connect' | 'disconnect' | 'refused'>, shares: IdentityShares) {
+  constructor(planner: Pick<Planner, 'accepted' | 'blamed' | 'classIdOf' | 'connect' | 'disconnect' | 'refused'>, shares: IdentityShares) {
     this.#planner = planner
     this.#shares = shares
   }
@@ -57,6 +57,11 @@ export class Proxies {
   /** Records a NACK of a proxy. Returns whether the proxy is now given different resources. */
   refused(writer: string, { connection, classId, ...refusal }: Extract<WriterEvent, { type: 'ResourcesRefused' }>): boolean {
     return this.#planner.refused(nameOf(writer, connection), classId, refusal)
+  }
+
+  /** Records an ACK of what a proxy refused before. Returns whether the proxy is now given different resources. */
+  accepted(writer: string, { connection, ...accepted }: Extract<WriterEvent, { type: 'ResourcesAccepted' }>): boolean {
+    return this.#planner.accepted(nameOf(writer, connection), accepted)
   }
 
   /** Keys of the objects that may be the cause of what a proxy refused. */

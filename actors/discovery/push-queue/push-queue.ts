@@ -185,6 +185,9 @@ class PushQueue implements Behaviour<Message, Sent> {
       case 'ResourcesRefused':
         if (this.#proxies.refused(from.name, message)) this.#sendLater()
         return this.#reports.refused(from.name, message, this.#proxies.blamed(from.name, message.connection))
+      case 'ResourcesAccepted':
+        if (this.#proxies.accepted(from.name, message)) this.#sendLater()
+        return
       case 'KeySetChanged':
       case 'KeySetDropped':
         return this.#takeKeys(message)

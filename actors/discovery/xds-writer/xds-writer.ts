@@ -549,6 +549,9 @@ class XdsWriter implements Behaviour<Message, Sent> {
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${(error?.message ?? '').replace(/\s+/g, ' ')}`)
     }
     if (outcome === 'stale') return
+    const resources = error ? [] : connection.session.acceptedAgain(typeUrl)
+    const { id } = connection
+    if (resources.length > 0) this.#queue?.tell({ type: 'ResourcesAccepted', connection: id, typeUrl, resources }, `accepted|${id}|${typeUrl}`)
     const isDue = connection.session.isDue()
     this.#acknowledgements.answered(connection, typeUrl, isDue)
     if (isDue && connection.isClassKnown) this.#pushes.wake(connection)

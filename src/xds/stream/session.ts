@@ -71,6 +71,9 @@ export interface Refused {
  */
 const maxUnanswered = 8
 
+/** The maximum number of refused resources of a type that are remembered. */
+const maxBlamed = 16
+
 const noNames: ReadonlySet<string> = new Set()
 
 /** The maximum number of types that one stream may subscribe to. Proxies subscribe to fewer than ten. */
@@ -83,6 +86,8 @@ export class XdsSession {
   classId = ''
   /** Watches in push order; types that have no place in the order come last. */
   #inOrder: readonly Watch[] = []
+  /** By type the names of the resources that the proxy refused. */
+  readonly #blamed = new Map<string, Set<string>>()
   readonly #parts: SessionParts
   readonly #budget: ConnectionBudget
   readonly #names: AskedNames
@@ -271,7 +276,24 @@ export class XdsSession {
       const version = versionOf(groups, name, hostOf(typeUrl, name))
       return version === undefined ? [] : { name, version }
     })
+    const blamed = this.#blamed.get(typeUrl) ?? new Set()
+    this.#blamed.set(typeUrl, blamed)
+    for (const { name } of resources) if (blamed.size < maxBlamed) blamed.add(name)
     return { typeUrl, resources, detail, policiesChanged: watch.acknowledgedPolicies !== refused.policies }
+  }
+
+  /**
+   * Returns the resources of a type that the proxy refused once, with the versions that it acknowledged last; none while it owes an answer or
+   * refuses the last response.
+   */
+  acceptedAgain(typeUrl: string): Refused['resources'] {
+    const watch = this.watches.get(typeUrl)
+    const groups = watch?.sent?.groups
+    if (!groups || watch.nonceAcked !== watch.nonce) return []
+    return [...(this.#blamed.get(typeUrl) ?? noNames)].flatMap((name) => {
+      const version = versionOf(groups, name, hostOf(typeUrl, name))
+      return version === undefined ? [] : { name, version }
+    })
   }
 
   /** Returns the types of which the last response was refused with a message that names no resource, and for which nothing else is due. */
