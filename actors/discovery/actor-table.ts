@@ -8,7 +8,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
 import type { InjectorEvent, InjectorWebhooksEvent, MeshSettingsEvent } from '../../protocols/messages/injection.ts'
-import type { MeshObjectEvent, ObjectAnalysed, ObjectsPublished, ProxiesReached } from '../../protocols/messages/object-status.ts'
+import type { MeshObjectEvent, ObjectAnalysed, ObjectsPublished, ObjectsWithdrawn, ProxiesReached } from '../../protocols/messages/object-status.ts'
 import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { RegistrarConfig, RegistrationObjectEvent, RegistrationRefused, WorkloadEvent } from '../../protocols/messages/registration.ts'
@@ -104,6 +104,7 @@ interface Messages {
   DistributionCommand: DistributionCommand
   MeshObjectEvent: MeshObjectEvent
   ObjectsPublished: ObjectsPublished
+  ObjectsWithdrawn: ObjectsWithdrawn
   ProxiesReached: ProxiesReached
   ObjectAnalysed: ObjectAnalysed
   InForceEvent: InForceEvent
@@ -196,6 +197,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
       MeshSettingsEvent: true,
       InForceEvent: true,
       ObjectsPublished: true,
+      ObjectsWithdrawn: true,
     },
     runs: mode,
     actors: [{ name: 'push-queue', config: () => ({ ...forQueue, syncedBefore: parts.syncedBefore() }) }],
@@ -333,7 +335,7 @@ function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
   }
   return {
     module: 'leader/status-writer',
-    consumes: { MeshObjectEvent: true, ObjectsPublished: true, ProxiesReached: true, ObjectAnalysed: true },
+    consumes: { MeshObjectEvent: true, ObjectsPublished: true, ObjectsWithdrawn: true, ProxiesReached: true, ObjectAnalysed: true },
     emits: {},
     runs: 'in-thread',
     actors: hasCluster && (config.reconciled || config.analysis) ? [{ name: 'status-writer', config }] : [],

@@ -57,6 +57,21 @@ export interface ObjectsPublished {
   readonly objects: readonly PublishedObject[]
 }
 
+/** An object of which patches are withdrawn from proxies of a replica, since they refuse them. */
+export interface WithdrawnObject {
+  readonly key: string
+  /** The number of these proxies. */
+  readonly proxies: number
+  /** What one of them says. */
+  readonly reason: string
+}
+
+/** Push queue to status writer: all objects of which patches are withdrawn from proxies. */
+export interface ObjectsWithdrawn {
+  readonly type: 'ObjectsWithdrawn'
+  readonly objects: readonly WithdrawnObject[]
+}
+
 /** Distribution to status writer: how many connected proxies have all types of how late a push. */
 export interface ProxiesReached {
   readonly type: 'ProxiesReached'

@@ -28,12 +28,19 @@ export interface EffectRow {
 
 /**
  * Returns the rows of all objects with fields that have no effect, and of those of which some proxies lose something by a rule: the losses
- * among `faults`, with an empty path.
+ * among `faults`, and what proxies refuse of objects that are withdrawn from them, with an empty path.
  */
-export function effectRows(objects: readonly ConfigObject[], domain: string, faults: readonly ResourceFault[]): EffectRow[] {
+export function effectRows(
+  objects: readonly ConfigObject[],
+  domain: string,
+  faults: readonly ResourceFault[],
+  withdrawn: Iterable<readonly [key: string, reason: string]> = [],
+): EffectRow[] {
   const losses = new Map<string, Set<string>>()
+  const add = (key: string, loss: string) => losses.set(key, (losses.get(key) ?? new Set()).add(loss))
+  for (const [key, reason] of withdrawn) add(key, `proxies refuse it, and have their configuration without what they refuse: ${reason}`)
   for (const { isLoss, objects: concerned, resource, reason, consequence } of faults)
-    if (isLoss) for (const key of concerned) losses.set(key, (losses.get(key) ?? new Set()).add(`${resource}: ${reason}; ${consequence}`))
+    if (isLoss) for (const key of concerned) add(key, `${resource}: ${reason}; ${consequence}`)
   return objects.flatMap((object) => {
     const { kind, namespace, name, place } = object
     const lost = [...(losses.get(configKey(object)) ?? [])].sort().map((reason): Fault => ({ path: '', reason }))

@@ -1,5 +1,5 @@
 /** The status of a configuration object: what is read of it, what it has to say, and the patch that makes it say that (docs/status.md). */
-import type { AnalysisMessage, HeldStatus, MeshObject, PatchOperation } from '../../protocols/messages/object-status.ts'
+import type { AnalysisMessage, HeldStatus, MeshObject, PatchOperation, WithdrawnObject } from '../../protocols/messages/object-status.ts'
 import { isMapping, mapping } from '../config/shape.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -40,13 +40,23 @@ export function heldStatus(value: unknown): { readonly status: HeldStatus | unde
 /** The number of replicas that a message names. */
 const mostSilent = 3
 
-/** What the message of the condition says. `fault`: why the object cannot be used; empty: it can. `silent`: replicas whose proxies are not known. */
-export function conditionMessage(reached: number, proxies: number, fault: string, silent: readonly string[] = []): string {
+/**
+ * What the message of the condition says. `fault`: why the object cannot be used; empty: it can. `silent`: replicas whose proxies are not
+ * known. `withdrawn`: the proxies that refuse it, if some do.
+ */
+export function conditionMessage(
+  reached: number,
+  proxies: number,
+  fault: string,
+  silent: readonly string[] = [],
+  withdrawn?: Pick<WithdrawnObject, 'proxies' | 'reason'>,
+): string {
   const named = silent.length > mostSilent ? `${silent.slice(0, mostSilent).join(', ')} and ${silent.length - mostSilent} more` : silent.join(', ')
   const missing = silent.length === 0 ? '' : ` Not counted, since there is no answer of the replica: ${named}.`
   const counts = `${reached}/${proxies} proxies up to date.${missing}`
-  const cut = fault.length > longestFault ? `${fault.slice(0, longestFault).toWellFormed()}...` : fault
-  return cut === '' ? counts : `${counts} This generation is not in use: ${cut}`
+  const cut = (text: string) => (text.length > longestFault ? `${text.slice(0, longestFault).toWellFormed()}...` : text)
+  if (withdrawn) return `${counts} ${withdrawn.proxies} refuse it, and have their configuration without what they refuse: ${cut(withdrawn.reason)}`
+  return fault === '' ? counts : `${counts} This generation is not in use: ${cut(fault)}`
 }
 
 /** Whether the status says that all proxies had this generation. */

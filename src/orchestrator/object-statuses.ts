@@ -13,6 +13,7 @@ import type {
   PublishedObject,
   StatusOutcome,
   StatusWriterConfig,
+  WithdrawnObject,
 } from '../../protocols/messages/object-status.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { conditionMessage, isSaid, isSaidReconciled, statusPatch, type WantedCondition, type WantedStatus } from './object-status.ts'
@@ -96,6 +97,8 @@ export class ObjectStatuses {
   /** The objects of a key: one in each spelling of the group. */
   readonly #ids = new Map<string, Set<string>>()
   readonly #published = new Map<string, Published>()
+  /** The objects of which patches are withdrawn from proxies of this replica. */
+  #withdrawn: ReadonlyMap<string, WithdrawnObject> = new Map()
   readonly #analysed = new Map<string, readonly AnalysisMessage[]>()
   /** The objects that not all proxies have. */
   readonly #open = new Set<string>()
@@ -157,6 +160,13 @@ export class ObjectStatuses {
     }
   }
 
+  /** Sets all objects of which patches are withdrawn from proxies. */
+  withdrawn(objects: readonly WithdrawnObject[]): void {
+    const before = this.#withdrawn
+    this.#withdrawn = new Map(objects.map((each) => [each.key, each]))
+    for (const key of new Set([...before.keys(), ...this.#withdrawn.keys()])) for (const id of this.#ids.get(key) ?? []) this.#look(id)
+  }
+
   /** Sets what analysis says of an object; undefined: nothing. */
   analysed(key: string, messages: readonly AnalysisMessage[] | undefined): void {
     if (messages === undefined) this.#analysed.delete(key)
@@ -211,7 +221,7 @@ export class ObjectStatuses {
     if (!reached || now < this.#judgesFrom) return undefined
     const have = asked.map(({ key, uid, generation }) => {
       const published = this.#published.get(key)
-      return published?.uid === uid && published.generation >= generation ? proxiesFrom(reached, published.push) : 0
+      return published?.uid === uid && published.generation >= generation ? this.#have(reached, key, published.push) : 0
     })
     return { all: reached.proxies[0] ?? 0, have }
   }
@@ -375,15 +385,18 @@ export class ObjectStatuses {
     // The server has a later generation than the last push while changes are collected: the status says what there is of that one
     // (`observedGeneration`). Otherwise an object that changes more often than pushes come would never have a status.
     const { push, generation } = published
+    const withdrawn = this.#withdrawn.get(key)
+    if (withdrawn) entry.reconciled = undefined
     if (generation < object.generation && (status?.observedGeneration ?? 0) > generation) return nothing
     const there = this.#others?.have.get(generationKey({ key, uid, generation }))
     if (others && there === undefined && entry.reconciled?.push !== push) {
       this.#unasked.add(id)
       return nothing
     }
-    const have = proxiesFrom(reached, push) + (others ? (there ?? 0) : 0)
+    const have = this.#have(reached, key, push) + (others ? (there ?? 0) : 0)
     const silent = others ? (this.#others?.silent ?? []) : []
-    if (have >= all && silent.length === 0 && entry.reconciled?.push !== push) entry.reconciled = { push, message: conditionMessage(have, all, '') }
+    if (have >= all && !withdrawn && silent.length === 0 && entry.reconciled?.push !== push)
+      entry.reconciled = { push, message: conditionMessage(have, all, '') }
     if (entry.reconciled?.push === push) {
       const message = entry.reconciled.message || conditionMessage(all, all, '')
       return { condition: { isReconciled: true, message, generation }, at }
@@ -391,7 +404,12 @@ export class ObjectStatuses {
     this.#open.add(id)
     entry.counted = { have: proxiesFrom(reached, push), all: reached.proxies[0] ?? 0 }
     const from = Math.max(at, published.at + times.behindMs, progress?.push === push ? progress.next : at)
-    return { condition: { isReconciled: false, message: conditionMessage(have, all, '', silent), generation }, at: from, openPush: push }
+    return { condition: { isReconciled: false, message: conditionMessage(have, all, '', silent, withdrawn), generation }, at: from, openPush: push }
+  }
+
+  /** The number of proxies of this replica that have an object in a push or a later one. */
+  #have(reached: Reached, key: string, push: number): number {
+    return Math.max(0, proxiesFrom(reached, push) - (this.#withdrawn.get(key)?.proxies ?? 0))
   }
 
   #blockedUntil(what: string): number {

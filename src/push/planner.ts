@@ -212,6 +212,11 @@ export class Planner {
     return this.#refusals.all()
   }
 
+  /** The objects of which patches are withdrawn, with what the proxy said: each once for each proxy. */
+  withdrawn(): Iterable<readonly [key: string, reason: string]> {
+    return this.#refusals.withdrawn()
+  }
+
   /** Keys of the objects that may be the cause of what a proxy refused. */
   blamed(connection: string): string[] {
     return [...new Set(this.#refusals.faults(connection).flatMap(({ objects }) => objects))]

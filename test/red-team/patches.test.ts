@@ -106,6 +106,15 @@ describeAttacks(
       put(good, filter(place, 'bad-one', lua('function (')))
       await said.says(/patches \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them[^\n]*EnvoyFilter\/shop\/bad-one/)
       expect(await has('good')()).to.equal(true)
+      type Row = Record<string, string>
+      const acked = async (name: string) => {
+        const rows = await place.service.debug<Row[]>(`config_distribution?resource=EnvoyFilter/shop/${name}`)
+        return rows.find(({ proxy }) => proxy?.startsWith(place.id))?.listener_acked
+      }
+      await until('the refused object to be acknowledged by nobody', async () => (await acked('bad-one')) === '')
+      expect(await acked('good-one')).to.not.equal('')
+      const without = await place.service.debug<Row[]>('noeffectz')
+      expect(without.map(({ name }) => name)).to.deep.equal(['bad-one'])
       put(good, filter(place, 'bad-one', adds('mended')))
       await until('the mended patch', has('mended'))
       expect(await has('good')()).to.equal(true)

@@ -94,7 +94,7 @@ export function explanationOf(
 }
 
 /** A resource that a proxy refused, with its connection, and whether another resource was made in its place. */
-interface RefusedRow {
+export interface RefusedRow {
   readonly connectionId: string
   readonly typeUrl: string
   readonly isReplaced: boolean

@@ -30,6 +30,7 @@ type Message = PushEvent | ProxiesReported | ProxyEventsReported
 
 /** The versions that a proxy has acknowledged, as `config_distribution` shows them. */
 export interface ProxyDigests {
+  readonly connection: string
   readonly nodeId: string
   readonly namespace: string
   /** By type URL the digest of all objects in the version that was acknowledged last. */
@@ -71,7 +72,8 @@ class Distribution implements Behaviour<Message, Sent> {
     proxyEvents: (cursor: string, waitMs: number): Promise<ProxyEventsAnswer> => this.#events.since(cursor, waitMs),
     /** What each proxy has acknowledged. */
     digests: (): ProxyDigests[] =>
-      Array.from(this.#versions.all(), ({ nodeId, namespace, types }) => ({
+      Array.from(this.#versions.all(), ({ connection, nodeId, namespace, types }) => ({
+        connection,
         nodeId,
         namespace,
         digests: Object.fromEntries(types.flatMap(({ typeUrl, version }) => (version ? [[typeUrl, version.digest]] : []))),

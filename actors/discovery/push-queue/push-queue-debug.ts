@@ -126,7 +126,7 @@ function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (di
   return {
     configs: () => lists.first(configRows(planner)),
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
-    withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all()),
+    withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all(), planner.withdrawn()),
     mesh: () => planner.snapshot.mesh,
     settings: () => {
       const { meshes, networks } = planner.state

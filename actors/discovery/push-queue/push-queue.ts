@@ -1,6 +1,6 @@
 /**
  * The push queue: consumes events of sources (`SourceEvent`) and of connecting and disconnecting proxies (`WriterEvent`), debounces them,
- * generates the resources that changed, and emits pushes to the writers (`WriterCommand`), what it pushed (`PushEvent`, `ObjectsPublished`), and the names of the
+ * generates the resources that changed, and emits pushes to the writers (`WriterCommand`), what it pushed (`PushEvent`, `ObjectsPublished`, `ObjectsWithdrawn`), and the names of the
  * mesh to all that verify identities (`MeshNamesChanged`). After a crash, the sources replay their state
  * to the new push queue and the writers announce their proxies again; meanwhile the writers keep serving what they have.
  */
@@ -12,7 +12,7 @@ import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
 import { heardNote, syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
-import type { ObjectsPublished } from '../../../protocols/messages/object-status.ts'
+import type { ObjectsPublished, ObjectsWithdrawn } from '../../../protocols/messages/object-status.ts'
 import type {
   KeySetEvent,
   PushInfo,
@@ -55,6 +55,7 @@ import { type MadePush, PushReports } from './push-report.ts'
 import { PushSchedule } from './push-schedule.ts'
 import { ServedObjects } from './served-objects.ts'
 import { WantedKeys } from './wanted-keys.ts'
+import { WithdrawnObjects } from './withdrawn-objects.ts'
 import { Writers } from './writers.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent
@@ -66,7 +67,7 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-type Sent = InForceEvent | WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent | ObjectsPublished
+type Sent = InForceEvent | WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent | ObjectsPublished | ObjectsWithdrawn
 
 class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']
@@ -78,6 +79,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #proxies: Proxies
   readonly #reports = new PushReports()
   readonly #published: PublishedObjects
+  readonly #withdrawn: WithdrawnObjects
   readonly #analyzed: AnalyzedMesh
   readonly #mesh: MeshSettings
   readonly #keys: WantedKeys
@@ -113,6 +115,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#writers = new Writers(this.#planner.present, firstPush())
     this.#analyzed = new AnalyzedMesh(this.#planner.state)
     this.#published = new PublishedObjects(this.#planner.state.objects, () => this.#writers.lastPush, features.PILOT_ENABLE_STATUS)
+    this.#withdrawn = new WithdrawnObjects(this.#planner)
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
       classes: features.PILOT_XDS_IDENTITY_CLASSES,
@@ -150,7 +153,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#mesh.linked(peer)
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
     if (peer.kind === 'distribution') this.#reports.linked(peer)
-    if (peer.kind === 'status-writer') this.#published.linked(peer)
+    if (peer.kind === 'status-writer') for (const part of [this.#published, this.#withdrawn]) part.linked(peer)
     if (peer.kind === 'analyzer') this.#analyzed.linked(peer)
     if (peer.kind !== 'xds-writer') return
     this.#writers.add(peer)
@@ -165,7 +168,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#mesh.unlinked(peer)
     if (kind === 'jwks-resolver') this.#keys.unlinked()
     if (kind === 'distribution') this.#reports.unlinked()
-    if (kind === 'status-writer') this.#published.unlinked()
+    if (kind === 'status-writer') for (const part of [this.#published, this.#withdrawn]) part.unlinked()
     if (kind === 'analyzer') this.#analyzed.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)
@@ -181,11 +184,14 @@ class PushQueue implements Behaviour<Message, Sent> {
         return
       case 'ProxyDisconnected':
         this.#writers.disconnected(from.name, message.connection)
+        this.#withdrawn.changed()
         return this.#proxies.disconnected(from.name, message.connection)
       case 'ResourcesRefused':
+        this.#withdrawn.changed()
         if (this.#proxies.refused(from.name, message)) this.#sendLater()
         return this.#reports.refused(from.name, message, this.#proxies.blamed(from.name, message.connection))
       case 'ResourcesAccepted':
+        this.#withdrawn.changed()
         if (this.#proxies.accepted(from.name, message)) this.#sendLater()
         return
       case 'KeySetChanged':
@@ -229,7 +235,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   async drain(): Promise<void> {
     this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#reports, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
+    for (const part of [this.#schedule, this.#reports, this.#withdrawn, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */
@@ -408,6 +414,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     } else this.#metrics.avoided.inc(events)
     this.#reports.published(made)
     this.#published.published()
+    this.#withdrawn.changed()
     this.#analyzed.published(changes)
     if (!this.#ready) this.#becomeReady()
     this.#schedule.sent(this.#writers.lastPush, made ? this.#writers.names : [])

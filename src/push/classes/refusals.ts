@@ -104,6 +104,14 @@ export class Refusals {
       }
   }
 
+  /** The objects of which patches are withdrawn, with what the proxy said: each once for each proxy. */
+  *withdrawn(): Iterable<readonly [key: string, reason: string]> {
+    for (const states of this.#states.values()) {
+      const faults = states.flatMap((each) => (withdrawnOf(each).size > 0 && each.search?.isOver && each.fault) || [])
+      yield* new Map(faults.flatMap(({ objects, reason }) => objects.map((key) => [key, reason] as const)))
+    }
+  }
+
   /** Removes a proxy that disconnected. */
   forget(connection: string): void {
     this.#states.delete(connection)
@@ -318,7 +326,7 @@ const preamble = /^Error adding\/updating [a-z]+\(s\) /
  * the other. A message that does not name the resource is returned whole.
  */
 function messageAbout(name: string, { detail, resources }: Refusal): string {
-  const line = detail.replace(/\s+/g, ' ').trim()
+  const line = detail.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim()
   const placeOf = (named: string) => (named === '' ? -1 : ` ${line}`.indexOf(` ${named}: `))
   const own = placeOf(name)
   if (own < 0) return line.replace(preamble, '')

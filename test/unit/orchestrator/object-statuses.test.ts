@@ -51,6 +51,22 @@ describe('the statuses of objects', () => {
     expect([statuses.next(1e6, date), statuses.waitMs(1e6)]).to.deep.equal([undefined, undefined])
   })
 
+  it('say what proxies refuse, whose configuration is without it, until they have it', () => {
+    const statuses = one()
+    statuses.reached(pairs([1, 3]))
+    const first = statuses.next(0, date) as DueStatus
+    expect(said(first.status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
+    statuses.ended(first, written(2), 0, 0)
+    statuses.withdrawn([{ key: key('a'), proxies: 2, reason: 'script load error' }])
+    const due = statuses.next(1000, date) as DueStatus
+    const message = '1/3 proxies up to date. 2 refuse it, and have their configuration without what they refuse: script load error'
+    expect(said(due.status)).to.deep.equal([1, 'False', message])
+    expect(statuses.counted([{ key: key('a'), uid: 'a', generation: 1 }], 1000)).to.deep.equal({ all: 3, have: [1] })
+    statuses.ended(due, written(3), 1000, 0)
+    statuses.withdrawn([])
+    expect(said((statuses.next(2000, date) as DueStatus).status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
+  })
+
   it('count the proxies of other replicas too, and name a replica that does not answer', () => {
     const statuses = one(made({ ...settings, others: true }))
     expect(statuses.counted([], 0), 'it is not known what proxies have').to.equal(undefined)

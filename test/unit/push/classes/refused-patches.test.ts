@@ -116,7 +116,7 @@ describe('patches that a proxy refuses', () => {
         expect(world.codes().length).to.equal(bad.filter((isBad) => !isBad).length)
         expect(world.sent).to.be.lessThan(80)
       }),
-      runs(10),
+      { numRuns: runs(50) },
     )
   })
 
