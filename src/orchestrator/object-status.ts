@@ -55,7 +55,11 @@ export function conditionMessage(
   const missing = silent.length === 0 ? '' : ` Not counted, since there is no answer of the replica: ${named}.`
   const counts = `${reached}/${proxies} proxies up to date.${missing}`
   const cut = (text: string) => (text.length > longestFault ? `${text.slice(0, longestFault).toWellFormed()}...` : text)
-  if (withdrawn) return `${counts} ${withdrawn.proxies} refuse it, and have their configuration without what they refuse: ${cut(withdrawn.reason)}`
+  if (withdrawn) {
+    // Proxies may say anything.
+    const reason = cut(withdrawn.reason.replace(/[\p{Cc}\p{Cf}]/gu, ' '))
+    return `${counts} ${withdrawn.proxies} refuse it, and have their configuration without what they refuse: ${reason}`
+  }
   return fault === '' ? counts : `${counts} This generation is not in use: ${cut(fault)}`
 }
 

@@ -326,7 +326,7 @@ const preamble = /^Error adding\/updating [a-z]+\(s\) /
  * the other. A message that does not name the resource is returned whole.
  */
 function messageAbout(name: string, { detail, resources }: Refusal): string {
-  const line = detail.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim()
+  const line = detail.replace(/\s+/g, ' ').trim()
   const placeOf = (named: string) => (named === '' ? -1 : ` ${line}`.indexOf(` ${named}: `))
   const own = placeOf(name)
   if (own < 0) return line.replace(preamble, '')

@@ -57,10 +57,10 @@ describe('the statuses of objects', () => {
     const first = statuses.next(0, date) as DueStatus
     expect(said(first.status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
     statuses.ended(first, written(2), 0, 0)
-    statuses.withdrawn([{ key: key('a'), proxies: 2, reason: 'script load error' }])
+    statuses.withdrawn([{ key: key('a'), proxies: 2, reason: `script\u001bload ${'x'.repeat(999)}` }])
     const due = statuses.next(1000, date) as DueStatus
-    const message = '1/3 proxies up to date. 2 refuse it, and have their configuration without what they refuse: script load error'
-    expect(said(due.status)).to.deep.equal([1, 'False', message])
+    const message = '1/3 proxies up to date. 2 refuse it, and have their configuration without what they refuse: script load '
+    expect(said(due.status)).to.deep.equal([1, 'False', `${message}${'x'.repeat(288)}...`])
     expect(statuses.counted([{ key: key('a'), uid: 'a', generation: 1 }], 1000)).to.deep.equal({ all: 3, have: [1] })
     statuses.ended(due, written(3), 1000, 0)
     statuses.withdrawn([])
