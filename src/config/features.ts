@@ -475,6 +475,7 @@ export const variables = {
   },
   JWT_RULE: {
     type: 'string',
+    isSecret: true,
     default: '',
     meaning:
       'issuers whose workload tokens are accepted: JSON object with issuer, audiences, and jwks_uri (https: or file:) or jwks (a key set), or a list of such objects; without keys, they are fetched from the issuer (OpenID discovery)',

@@ -10,7 +10,11 @@ export type ValueSpec =
   | { readonly type: 'duration'; readonly range: readonly [least: string, most: string] }
 
 /** An environment variable: its type, its default in its own notation, and its meaning. */
-export type Variable = { readonly meaning: string } /** `isEmptyGiven`: a value that is empty counts, and not the default in its place. */ & (
+export type Variable = {
+  readonly meaning: string
+  /** The value may contain keys: it is not shown. */
+  readonly isSecret?: true
+} /** `isEmptyGiven`: a value that is empty counts, and not the default in its place. */ & (
   | { readonly type: 'string'; readonly default: string; readonly isEmptyGiven?: true }
   | { readonly type: 'boolean'; readonly default: boolean }
   /** A boolean whose default depends on other settings. */

@@ -200,12 +200,11 @@ function levelChoice(scope: string, level: string): Control {
 const stats = (supervisor: Supervisor): Promise<ActorStats[]> => supervisor.askAll<ActorStats>('*', 'stats')
 const heaps = (all: readonly ActorStats[]) => Object.fromEntries(all.map(({ name, heapBytes, cpuSeconds }) => [name, cpuSeconds > 0 ? heapBytes : 0]))
 
-/** Values are shown for declared variables only, except `JWT_RULE`, which may contain keys: other variables may hold secrets. */
+/** Values are shown of declared variables that are no secrets: other variables may hold some. */
 function environment(): { name: string; value: string }[] {
-  const declared = new Set(Object.keys(discoveryVariables))
-  declared.delete('JWT_RULE')
+  const isShown = (name: string) => Object.hasOwn(discoveryVariables, name) && discoveryVariables[name]?.isSecret !== true
   const names = Object.keys(process.env).sort()
-  return names.map((name) => ({ name, value: declared.has(name) ? (process.env[name] ?? '') : '(not shown)' }))
+  return names.map((name) => ({ name, value: isShown(name) ? (process.env[name] ?? '') : '(not shown)' }))
 }
 
 function processInfo() {

@@ -1,0 +1,100 @@
+/** The flags of `pilot-discovery config`, and what it prints: the settings of a server with the same line and environment. */
+import type { FlagInput } from '@oclif/core/interfaces'
+import { discoveryVariables } from '../config/features.ts'
+import { misspeltVariables } from '../config/misspelt-variables.ts'
+import { type DeclaredVariable, readVariable } from '../config/variable.ts'
+import { canonicalEnvironment } from '../names/mesh-names.ts'
+import { discoveryFlags } from './discovery-flags.ts'
+import { toggle } from './flags.ts'
+import { isColoured, print, printJson } from './print.ts'
+import { type Cell, table } from './table.ts'
+
+const ownFlags = {
+  changed: toggle({ description: 'only what is not at its default' }),
+  json: toggle({ description: 'prints the answer as JSON, and errors too' }),
+}
+
+/** The flags. */
+export const configFlags = { ...discoveryFlags, ...ownFlags }
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** A flag or a variable, and what it is set to. */
+interface Setting {
+  /** `--grpcAddr`, or the name of a variable. */
+  readonly name: string
+  /** Undefined: it is a secret. */
+  readonly value: string | undefined
+  readonly default: string
+  readonly origin: 'flag' | 'environment' | 'default'
+  /** Why the value cannot be used or has no effect; empty if it counts. */
+  readonly problem: string
+  readonly isUsable: boolean
+}
+
+/** Variables that count where a flag is not given. */
+const variableOfFlag: Readonly<Record<string, string>> = { namespace: 'POD_NAMESPACE', clusterID: 'CLUSTER_ID' }
+
+/** Resolves with what flags are set to. `given` has the texts of those that were given. */
+async function flagSettings(flags: FlagInput, given: ReadonlyMap<string, string>, environment: Environment): Promise<Setting[]> {
+  const canonical = canonicalEnvironment(environment)
+  const settings = Object.entries(flags).map(async ([name, flag]): Promise<Setting> => {
+    const standard = await defaultText(flag)
+    const inherited = canonical[variableOfFlag[name] ?? ''] || undefined
+    const origin = given.has(name) ? 'flag' : inherited === undefined ? 'default' : 'environment'
+    return { name: `--${name}`, value: given.get(name) ?? inherited ?? standard, default: standard, origin, problem: '', isUsable: true }
+  })
+  return Promise.all(settings)
+}
+
+/** Resolves with the default of a flag in its own notation: help has that of a duration. */
+async function defaultText(flag: FlagInput[string]): Promise<string> {
+  if (flag.type === 'boolean') return 'false'
+  const { default: standard, defaultHelp } = flag as { default?: unknown; defaultHelp?: () => Promise<string> }
+  return defaultHelp ? defaultHelp() : [standard ?? ''].flat().join(',')
+}
+
+/** Returns what the variables are set to. */
+function variableSettings(environment: Environment): Setting[] {
+  const canonical = canonicalEnvironment(environment)
+  return Object.entries(discoveryVariables).map(([name, variable]) => variableSetting(name, variable, canonical[name]))
+}
+
+function variableSetting(name: string, variable: DeclaredVariable, set: string | undefined): Setting {
+  const standard = String(variable.default)
+  const isSet = set !== undefined && (set !== '' || 'isEmptyGiven' in variable)
+  const read = isSet ? readVariable(variable, set) : { value: standard }
+  const refused = 'expected' in read ? `expected ${read.expected}` : undefined
+  const idle = isSet && variable.without !== undefined ? `has no effect: ${variable.without}` : ''
+  const value = isSet ? (variable.isSecret ? undefined : set) : standard
+  const origin = isSet ? 'environment' : 'default'
+  return { name, value, default: standard, origin, problem: refused ?? idle, isUsable: refused === undefined }
+}
+
+/** Prints the settings and the misspelt variables. Resolves with whether all values can be used. */
+export async function printSettings(line: {
+  readonly flags: { readonly changed: boolean; readonly json: boolean }
+  readonly given: ReadonlyMap<string, string>
+  readonly environment: Environment
+  /** The flags of every command. */
+  readonly logging: FlagInput
+}): Promise<boolean> {
+  const { flags, given, environment } = line
+  const all = [...(await flagSettings({ ...discoveryFlags, ...line.logging }, given, environment)), ...variableSettings(environment)]
+  const settings = flags.changed ? all.filter(({ origin }) => origin !== 'default') : all
+  const misspelt = misspeltVariables(environment)
+  if (flags.json) printJson({ settings: settings.map(({ value, ...rest }) => ({ ...rest, value: value ?? null })), misspelt })
+  else {
+    const rows = settings.map(({ name, value, default: standard, origin, problem, isUsable }): Cell[] => [
+      ...[name, value ?? '(not shown)', standard, origin],
+      isUsable ? problem : { text: problem, means: 'bad' },
+    ])
+    print(
+      rows.length === 0
+        ? 'All flags and variables are at their defaults.'
+        : table(['NAME', 'VALUE', 'DEFAULT', 'ORIGIN', 'PROBLEM'], rows, isColoured()),
+    )
+    for (const { name, nearest: near } of misspelt) print(`${JSON.stringify(name)} is not known; did you mean ${near}?`)
+  }
+  return all.every(({ isUsable }) => isUsable)
+}

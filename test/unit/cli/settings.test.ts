@@ -1,0 +1,36 @@
+/** What `pilot-discovery config` prints. */
+import { expect } from 'chai'
+import { discoveryVariables } from '../../../src/config/features.ts'
+import { runCommand } from '../../harness/service.ts'
+
+interface Answer {
+  readonly settings: readonly { name: string; value: string | null; default: string; origin: string; problem: string }[]
+  readonly misspelt: readonly unknown[]
+}
+
+describe('pilot-discovery config', () => {
+  it('shows each flag and variable with value, default and origin, and no secret', async () => {
+    const key = 'a-key-that-nobody-may-see'
+    const environment = { PILOT_MOCK_SERVICES: '3', JWT_RULE: key, POD_NAMESPACE: 'own', PILOT_MOCK_SERVICE: key }
+    const { stdout, code } = await runCommand(['config', '--json', '--registries', 'Mock'], environment)
+    const { settings, misspelt } = JSON.parse(stdout) as Answer
+    const of = (wanted: string) => settings.find(({ name }) => name === wanted)
+    expect(of('--registries')).to.include({ value: 'Mock', default: 'Orchestrator', origin: 'flag' })
+    expect(of('--grpcAddr')).to.include({ value: ':15010', origin: 'default' })
+    expect(of('--resync')).to.include({ value: '1m0s', origin: 'default' })
+    expect(of('--namespace')).to.include({ value: 'own', origin: 'environment' })
+    expect(of('PILOT_MOCK_SERVICES')).to.include({ value: '3', origin: 'environment' })
+    expect(of('JWT_RULE')).to.include({ value: null, origin: 'environment' })
+    expect(settings.map(({ name }) => name)).to.include.members(Object.keys(discoveryVariables))
+    expect(misspelt).to.deep.include({ name: 'PILOT_MOCK_SERVICE', nearest: 'PILOT_MOCK_SERVICES' })
+    expect(stdout).not.to.include(key)
+    expect(code).to.equal(0)
+  })
+
+  it('says which value cannot be used and exits with 1', async () => {
+    const { stdout, code } = await runCommand(['config', '--changed'], { INJECT_ENABLED: 'perhaps' })
+    expect(stdout).to.match(/^INJECT_ENABLED +perhaps +true +environment +expected true or false$/m)
+    expect(stdout).not.to.include('--grpcAddr')
+    expect(code).to.equal(1)
+  })
+})
