@@ -1,5 +1,5 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
-import type { WebhookPort } from '../../protocols/messages/admission.ts'
+import type { WebhookPort, WebhooksConfig } from '../../protocols/messages/admission.ts'
 import type { InForceEvent, SeenEvent } from '../../protocols/messages/analysis.ts'
 import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
@@ -232,17 +232,18 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const rows = [queue, files, ...Object.values(late), mock, cluster, remotes, ...trust, ...beside, writers, webhooks]
   return {
     ...wire(rows, parts.module),
-    webhooks: wireLate(
-      webhooks,
-      { name: 'webhooks', config: { features: own, port: parts.webhooks, hasCluster: parts.hasCluster, connections: webhookConnections } },
-      rows,
-      parts.module,
-    ),
+    webhooks: wireLate(webhooks, { name: 'webhooks', config: webhooksConfig(parts, own) }, rows, parts.module),
     sources,
     configured: (source) => configuredActor(parts, rows, late, source),
     remote: (id) => remoteWatcher(parts, remotes, rows, id),
   }
 }
+
+/** The configuration of the actor `webhooks`. `own`: its variables. */
+const webhooksConfig = ({ webhooks: port, hasCluster, keptWebhook }: TableParts, own: object): WebhooksConfig => ({
+  ...{ features: own, port, hasCluster, connections: webhookConnections },
+  configuration: keptWebhook?.name ?? '',
+})
 
 /** The row of those who fetch the keys of tokens. */
 const resolverRow = ({ features }: TableParts): Row<KeySetResolver> => ({

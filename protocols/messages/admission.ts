@@ -77,6 +77,8 @@ export interface WebhooksConfig {
   readonly port: WebhookPort | undefined
   /** Whether there is a cluster, which may have the configuration of injection. */
   readonly hasCluster: boolean
+  /** The name of the ValidatingWebhookConfiguration of this control plane. */
+  readonly configuration: string
   /** Maximum number of connections. */
   readonly connections: number
 }

@@ -79,6 +79,13 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   const about = `${place} (${String(document.kind)} ${where}/${name})`
   const pod = path.reduce<unknown>((value, field) => (isMapping(value) ? value[field] : undefined), document)
   if (!isMapping(pod)) throw new Error(`${about}: has no ${path.join('.')}`)
+  const labels = isMapping(pod.metadata) && isMapping(pod.metadata.labels) ? pod.metadata.labels : {}
+  // The label has an effect by the selectors of webhooks alone, which are not asked here.
+  const label = settings.names.canonicalKeys(labels as Readonly<Record<string, string>>)[`sidecar.${settings.names.domain}/inject`]
+  if (label === 'false') {
+    notices.push(`${about} gets no sidecar: its label sidecar.${settings.names.domain}/inject is "false", so that no webhook is asked about it`)
+    return document
+  }
   const owner: Owner = { apiVersion: String(document.apiVersion ?? 'v1'), kind: String(document.kind), name }
   try {
     const isPod = path.length === 0

@@ -45,6 +45,7 @@ describe('the port of webhooks', () => {
         features: {},
         port: { host: '127.0.0.1', port, ownHosts: given.ownHosts },
         hasCluster: false,
+        configuration: 'meshd-mesh-system',
         connections: 50,
       } satisfies WebhooksConfig,
       log: () => ({ info() {}, warn() {}, error() {}, debug() {} }),

@@ -104,6 +104,27 @@ describe('webhooks of a real API server', function () {
     await policyIs('Fail')
   })
 
+  it('are closed each by itself: one that was not seen to deny stays open, whatever others do', async () => {
+    const found = JSON.parse(cluster.kubectl(['get', 'validatingwebhookconfiguration', name, '-o', 'json'])) as {
+      webhooks: Record<string, unknown>[]
+    }
+    const [own] = found.webhooks
+    const other = {
+      ...{ ...own, name: 'rev.validation.mesh.io', failurePolicy: 'Fail' },
+      objectSelector: { matchExpressions: [{ key: 'mesh.io/rev', operator: 'In', values: ['other'] }] },
+    }
+    const add = [{ op: 'add', path: '/webhooks/-', value: other }]
+    cluster.kubectl(['patch', 'validatingwebhookconfiguration', name, '--type', 'json', '-p', JSON.stringify(add)])
+    await until('the other one to be open', () => {
+      const { webhooks } = JSON.parse(cluster.kubectl(['get', 'validatingwebhookconfiguration', name, '-o', 'json'])) as {
+        webhooks: { failurePolicy: string }[]
+      }
+      return webhooks.map(({ failurePolicy }) => failurePolicy).join() === 'Fail,Ignore'
+    })
+    expect(page('ready')).to.match(/\(failurePolicy Ignore\): those of rev\.validation\.mesh\.io: /)
+    cluster.kubectl(['patch', 'validatingwebhookconfiguration', name, '--type', 'json', '-p', '[{"op":"remove","path":"/webhooks/1"}]'])
+  })
+
   it('get the certificates again that somebody has replaced, and deny with them', async () => {
     const { caBundle } = kept().clientConfig
     const other = Buffer.from(

@@ -90,8 +90,7 @@ class ValidationController implements Behaviour<TrustEvent | CertificateEvent, n
   }
 
   #took(outcome: ValidationStepOutcome): void {
-    const { name } = this.#context.config
-    const configuration = `ValidatingWebhookConfiguration ${name}`
+    const configuration = this.#configuration
     this.#count(outcome)
     switch (outcome.outcome) {
       case 'absent':
@@ -100,19 +99,29 @@ class ValidationController implements Behaviour<TrustEvent | CertificateEvent, n
         this.#open = 0
         return this.#say(
           'info',
-          `${configuration}: the webhook denies what is invalid; what it cannot be asked about is denied (failurePolicy Fail)`,
+          `${configuration}: the webhooks deny what is invalid; what they cannot be asked about is denied (failurePolicy Fail)`,
           false,
+          outcome.isWritten,
         )
       case 'open':
         this.#open++
         // The first attempts may come before the server has read what was written.
         if (this.#open < patience) return
-        return this.#say('warn', `${configuration}: invalid objects are not denied (failurePolicy Ignore): ${outcome.reason}`, true)
+        return this.#say(
+          'warn',
+          `${configuration}: invalid objects are not denied (failurePolicy Ignore): ${outcome.reason}`,
+          true,
+          outcome.isWritten,
+        )
       case 'failed':
         return this.#say('error', `${configuration} cannot be kept: ${outcome.reason}`, true)
       case 'lost':
         return
     }
+  }
+
+  get #configuration(): string {
+    return `ValidatingWebhookConfiguration ${this.#context.config.name}`
   }
 
   #count(outcome: ValidationStepOutcome): void {
@@ -127,9 +136,13 @@ class ValidationController implements Behaviour<TrustEvent | CertificateEvent, n
     if (outcome.isWritten) this.#updates.inc()
   }
 
-  /** Logs what is new. `isTrouble`: `/ready` tells of it. */
-  #say(level: 'info' | 'warn' | 'error', line: string, isTrouble: boolean): void {
-    if (line === this.#said) return
+  /** Logs what is new, and what had to be written again. `isTrouble`: `/ready` tells of it. */
+  #say(level: 'info' | 'warn' | 'error', line: string, isTrouble: boolean, isWritten = false): void {
+    if (line === this.#said) {
+      if (isWritten)
+        this.#context.log('validationController').info(`${this.#configuration} was changed by somebody else and is written again: ${line}`)
+      return
+    }
     this.#said = line
     this.#context.log('validationController')[level](line)
     this.#context.note(attentionNote, isTrouble ? [line] : [])

@@ -2,13 +2,13 @@
 import type { V1ValidatingWebhook } from '@kubernetes/client-node'
 import type { ValidationStep, ValidationStepOutcome } from '../../../protocols/messages/validation-webhook.ts'
 import {
+  denyingWebhook,
   haveBundle,
-  havePolicy,
   invalidGateway,
-  isOurDenial,
   type KeptWebhook,
   probeGroups,
   probeResource,
+  trialLabels,
   type WebhookChange,
   webhookChanges,
 } from '../../../src/orchestrator/validation-webhook.ts'
@@ -59,24 +59,24 @@ async function take(
   )
   const webhooks = found.map(keptOf)
   const version = metadata?.resourceVersion ?? ''
-  const write = async (policy: 'Ignore' | 'Fail') => {
+  const write = async (wanted: (name: string) => 'Ignore' | 'Fail' | undefined): Promise<boolean> => {
+    const changes = webhookChanges(webhooks, wanted, bundle)
+    if (!changes) return false
     writing()
-    await patch(calls, name, version, webhookChanges(webhooks, policy, bundle))
+    await patch(calls, name, version, changes)
+    return true
   }
-  // With another bundle the webhook has yet to be seen to deny.
+  // With another bundle the webhooks have yet to be seen to deny.
   if (!haveBundle(webhooks, bundle)) {
-    await write('Ignore')
+    await write(() => 'Ignore')
     return { outcome: 'open', version, isWritten: true, reason: 'the certificates in the configuration were replaced' }
   }
-  const reason = await whyNotDenied(parts, calls)
-  if (reason === undefined) {
-    const isWritten = !havePolicy(webhooks, 'Fail')
-    if (isWritten) await write('Fail')
-    return { outcome: 'closed', version, isWritten }
-  }
-  const isWritten = opens && !havePolicy(webhooks, 'Ignore')
-  if (isWritten) await write('Ignore')
-  return { outcome: 'open', version, isWritten, reason }
+  const { seen, reason } = await denying(parts, calls)
+  const others = webhooks.filter((webhook) => !seen.has(webhook.name)).map((webhook) => webhook.name)
+  const isWritten = await write((webhook) => (seen.has(webhook) ? 'Fail' : opens ? 'Ignore' : undefined))
+  if (others.length === 0) return { outcome: 'closed', version, isWritten }
+  const why = reason || 'no trial is of those that they are for'
+  return { outcome: 'open', version, isWritten, reason: seen.size === 0 ? why : `those of ${others.join(', ')}: ${why}` }
 }
 
 function keptOf({ name, failurePolicy, clientConfig }: V1ValidatingWebhook): KeptWebhook {
@@ -84,21 +84,40 @@ function keptOf({ name, failurePolicy, clientConfig }: V1ValidatingWebhook): Kep
   return { name, ...(failurePolicy === undefined ? {} : { failurePolicy }), clientConfig: caBundle === undefined ? {} : { caBundle } }
 }
 
-/** Has the server make an object that validation denies, without storing it. Returns why it was not denied by validation; undefined: it was. */
-async function whyNotDenied({ namespace, revision }: ValidationStepsParts, calls: Calls): Promise<string | undefined> {
+/**
+ * Has the server make objects that validation denies, without storing them: one for each way in which webhooks are chosen. Returns the names of the
+ * webhooks that denied one, and why another was not denied.
+ */
+async function denying({ name, namespace, revision }: ValidationStepsParts, calls: Calls): Promise<{ seen: ReadonlySet<string>; reason: string }> {
+  const seen = new Set<string>()
+  let reason = ''
+  for (const labels of trialLabels(revision)) {
+    const tried = await denyingOne(calls, namespace, (group) => invalidGateway(group, namespace, name, labels))
+    const webhook = tried && denyingWebhook(tried, name)
+    if (webhook !== undefined) seen.add(webhook)
+    else reason ||= tried ?? 'an invalid Gateway was accepted'
+  }
+  return { seen, reason }
+}
+
+/** Has the server make an object. Returns the message of its refusal; undefined: it was accepted. */
+async function denyingOne(
+  calls: Calls,
+  namespace: string,
+  bodyIn: (group: string) => ReturnType<typeof invalidGateway>,
+): Promise<string | undefined> {
   for (const group of probeGroups) {
-    const body = invalidGateway(group, namespace, revision)
+    const body = bodyIn(group)
     try {
       await calls.call(
         { verb: 'create', resource: `${probeResource}.${group}`, object: `${namespace}/${body.metadata.name}` },
         (library) => library.CustomObjectsApi,
         (api) => api.createNamespacedCustomObject({ group, version: 'v1beta1', namespace, plural: probeResource, body, dryRun: 'All' }),
       )
-      return 'an invalid Gateway was accepted'
+      return undefined
     } catch (error) {
       if (error instanceof NotLeading) throw error
       const { message, isMissing } = error as ApiFailure
-      if (isOurDenial(message)) return undefined
       if (!isMissing) return message
     }
   }

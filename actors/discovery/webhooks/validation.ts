@@ -1,12 +1,12 @@
 /** Validates objects of the mesh's kinds before they are stored (docs/operation.md, W5 and W6). */
-import type { AdmissionAnswer, AdmissionRequest } from '../../../protocols/messages/admission.ts'
+import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../../protocols/messages/admission.ts'
 import { type AdmissionVerdict, decideAdmission } from '../../../src/config/admitted.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { type OptOuts, readOptOuts } from '../../../src/config/opt-outs.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
-import { isTrial } from '../../../src/orchestrator/validation-webhook.ts'
+import { trialAnswer, triedBy } from '../../../src/orchestrator/validation-webhook.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
 import { monotonicMs, threadCpuMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -25,6 +25,7 @@ const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
 class Validation implements AdmissionHandler {
   readonly paths = ['/validate', '/admitpilot']
   readonly takesMore = false
+  readonly #configuration: string
   readonly #names: MeshNames
   readonly #given: Pick<ValidateTask, 'domain' | 'optOuts'>
   readonly #optOuts: OptOuts
@@ -35,8 +36,9 @@ class Validation implements AdmissionHandler {
   readonly #errors: Counter<'status'>
   #pool: Pool | undefined
 
-  constructor({ log, metrics }: ActorContext<unknown>, { MESH_DOMAIN, MESH_POLICY_OPT_OUTS }: Features) {
+  constructor({ config, log, metrics }: ActorContext<WebhooksConfig>, { MESH_DOMAIN, MESH_POLICY_OPT_OUTS }: Features) {
     this.#log = log('validationServer')
+    this.#configuration = config.configuration
     this.#names = meshNames(MESH_DOMAIN)
     this.#given = { domain: MESH_DOMAIN, optOuts: MESH_POLICY_OPT_OUTS }
     this.#optOuts = readOptOuts(MESH_POLICY_OPT_OUTS)
@@ -56,8 +58,10 @@ class Validation implements AdmissionHandler {
   admit(request: AdmissionRequest, { asking }: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
     const patterns = new PatternChecks(patternsMs, threadCpuMs, longestPattern)
     const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
-    // The trials of the leader say nothing of anybody's objects.
-    if (!patterns.isExhausted) return isTrial(request) ? verdict.answer : this.#decided(verdict)
+    // The trials of a leader say nothing of anybody's objects.
+    const tried = triedBy(request)
+    if (tried !== undefined) return trialAnswer(tried, this.#configuration, verdict.answer)
+    if (!patterns.isExhausted) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
   }
 

@@ -72,6 +72,19 @@ describe('injection of documents', () => {
     })
   })
 
+  it('leaves out pods whose label keeps webhooks from being asked', () => {
+    for (const key of ['sidecar.mesh.io/inject', 'sidecar.istio.io/inject']) {
+      const left = stringify({ ...workload('apps/v1', 'Deployment'), spec: { template: { ...template, metadata: { labels: { [key]: 'false' } } } } })
+      const { text, notices } = inject(left)
+      expect([text, notices]).to.deep.equal([
+        left,
+        ['document 1 (Deployment shop/web) gets no sidecar: its label sidecar.mesh.io/inject is "false", so that no webhook is asked about it'],
+      ])
+    }
+    const asked = { apiVersion: 'v1', kind: 'Pod', ...template, metadata: { name: 'web', labels: { 'sidecar.mesh.io/inject': 'true' } } }
+    expect(inject(stringify(asked)).notices).to.deep.equal([])
+  })
+
   it('takes lists, in YAML and JSON, and gives JSON for JSON', () => {
     const list = {
       apiVersion: 'v1',
