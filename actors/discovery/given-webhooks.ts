@@ -21,7 +21,11 @@ export function givenWebhooks(
   serving: GivenServing,
 ): GivenWebhooks {
   if (!VALIDATION_ENABLED && !INJECT_ENABLED) return { at: 'nowhere', notices: [] }
-  if (!hasCluster) return { at: 'http', notices: [] }
+  if (!hasCluster) {
+    const message = `webhooks are served at ${httpAddr} in plain text, and --httpsAddr ${httpsAddr} is not listened on: there is no cluster that would ask there`
+    // With certificates of one's own one expects TLS.
+    return { at: 'http', notices: httpsAddr !== '' && serving.from === 'files' ? [{ level: 'info', message }] : [] }
+  }
   if (httpsAddr === '')
     return { at: 'http', notices: [{ level: 'info', message: `webhooks are served at ${httpAddr} in plain text: --httpsAddr is empty` }] }
   if (serving.from === 'nowhere')

@@ -135,6 +135,20 @@ describe('the charts', () => {
     expect(tag.metadata.labels).to.deep.equal({ app: 'meshd', 'mesh.io/rev': '120', 'mesh.io/tag': '1' })
   })
 
+  it('leave out a variable that values take away', () => {
+    const env = { A: '1', B: null, PILOT_ENABLE_STATUS: null }
+    const values = { env, status: { enabled: true } }
+    const named = (chart: 'meshd' | 'gateway', values: object) =>
+      one(rendered(chart, { values }), 'Deployment').spec.template.spec.containers[0].env.map(({ name }: { name: string }) => name)
+    for (const [chart, given] of [
+      ['meshd', values],
+      ['gateway', { env }],
+    ] as const) {
+      expect(named(chart, given), chart).to.include('A')
+      expect(named(chart, given), chart).not.to.include.oneOf(['B', 'PILOT_ENABLE_STATUS'])
+    }
+  })
+
   it('refuse values that mean nothing, with the name of the value', () => {
     for (const [chart, values, said] of [
       ['meshd', { revison: 'canary' }, /revison/],

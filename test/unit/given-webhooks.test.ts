@@ -19,6 +19,10 @@ describe('webhooks are served', () => {
 
   it('in plain text at the HTTP address without a cluster, and without an address, which is told', () => {
     for (const address of [':15017', '']) expect(given(address, false, unserved)).to.deep.equal({ at: 'http', notices: [] })
+    const files: GivenServing = { from: 'files', files: { cert: 'a', key: 'b' } as never }
+    expect(given(':15017', false, files).notices.map(({ message }) => message)).to.deep.equal([
+      'webhooks are served at :8080 in plain text, and --httpsAddr :15017 is not listened on: there is no cluster that would ask there',
+    ])
     const { at, notices } = given('', true)
     expect([at, notices]).to.deep.equal(['http', [{ level: 'info', message: 'webhooks are served at :8080 in plain text: --httpsAddr is empty' }]])
   })
