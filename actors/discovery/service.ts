@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { type Features, readFeatures } from '../../src/config/features.ts'
+import { misspeltVariables } from '../../src/config/misspelt-variables.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
 import { optOutWarnings } from '../../src/config/policy-checks.ts'
 import { agentDefaults } from '../../src/inject/agent-defaults.ts'
@@ -182,7 +183,10 @@ function startActors(supervisor: Supervisor, { actors, links }: Wiring): void {
  */
 async function checkGiven(given: DiscoveryOptions) {
   const { features, named, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
-  const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
+  const misspelt = misspeltVariables(process.env).map(
+    ({ name, nearest }) => `variable ${JSON.stringify(name.slice(0, 100))} is not known; did you mean ${nearest}?`,
+  )
+  const warnings = [...odd, ...misspelt, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   // What no agent could read fails the start, and not the first pod.
   agentDefaults(features)
   const sources = givenSources(given, features)

@@ -10,14 +10,22 @@ export interface Misspelt {
   readonly nearest: string
 }
 
-/** Returns the variables of an environment that neither binary knows and that are near one of `pilot-discovery`. */
+const firstWord = (name: string): string => name.split('_', 1)[0] as string
+
+/**
+ * Returns the variables of an environment that neither binary knows and that are near one of `pilot-discovery` with the same first word: those
+ * of other programs have other ones.
+ */
 export function misspeltVariables(environment: Readonly<Record<string, string | undefined>>): Misspelt[] {
   const names = Object.keys(discoveryVariables)
   const known = new Set([...names, ...Object.keys(agentVariables)])
   return Object.keys(canonicalEnvironment(environment))
     .filter((name) => !known.has(name))
     .flatMap((name) => {
-      const near = nearest(name, names)
+      const near = nearest(
+        name,
+        names.filter((known) => firstWord(known) === firstWord(name)),
+      )
       return near === undefined ? [] : [{ name, nearest: near }]
     })
 }

@@ -138,7 +138,7 @@ describe('pilot-discovery on the command line', () => {
 
   describe('a running discovery service', () => {
     const service = new Service({
-      env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLED_SERVICE_APIS: 'true' },
+      env: { PILOT_MOCK_SERVICES: '10', PILOT_MOCK_ENDPOINT: '2', NODE_NAME: 'one', PILOT_ENABLED_SERVICE_APIS: 'true' },
       flags: ['--clusterRegistriesNamespace', 'shop', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
     })
     let share = 1
@@ -166,8 +166,11 @@ describe('pilot-discovery on the command line', () => {
       for (const wanted of [
         'environment variable PILOT_ENABLED_SERVICE_APIS has no effect: the orchestrator client has no such part yet',
         'FLAG: --clusterRegistriesNamespace="shop"',
+        'variable "PILOT_MOCK_ENDPOINT" is not known; did you mean PILOT_MOCK_ENDPOINTS?',
       ])
         expect(messages).to.include(wanted)
+      // Variables of others are no misspelt ones.
+      expect(messages.join('\n')).not.to.contain('NODE_NAME')
       expect(messages.join('\n')).to.contain('in plain text')
       // Built, several modules are one file.
       expect(lines[0]?.caller).to.match(/^(discovery\/service\.ts|bin\/[\w-]+\.js):\d+$/)
