@@ -65,8 +65,8 @@ describe('the analysis of a costly object', () => {
   })
 
   it('finds the nearest name among many, and none where all differ in too much', () => {
-    expect(nearest('reviews', ['ratings', 'reviwes', 'review', 'details'])).to.equal('review')
-    expect(nearest('web', ['wbe', 'wob'])).to.equal(undefined)
+    expect(nearest('reviews', ['ratings', 'reviwse', 'review', 'details'])).to.equal('review')
+    expect(nearest('web', ['wob', 'wabe'])).to.equal(undefined)
     expect(nearest('details', ['detials-1', 'detailz'])).to.equal('detailz')
   })
 
