@@ -57,6 +57,27 @@ describe('calls to a real API server', () => {
     expect([conflict.isConflict, conflict.reason, conflict.mayPass]).to.deep.equal([true, 'AlreadyExists', false])
   })
 
+  it('delete an object only if it is the one that is meant', async () => {
+    const admin = api(cluster.adminConfig)
+    cluster.apply('apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: kept, namespace: default}')
+    const name = { verb: 'delete', resource: 'leases.coordination.k8s.io', object: 'default/kept' } as const
+    const remove = (resourceVersion: string) => {
+      const text = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { resourceVersion } })
+      const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases/kept'
+      return admin.request(name, { method: 'DELETE', path, accept: 'application/json', body: { text, type: 'application/json' } })
+    }
+    const byLibrary = () =>
+      admin.call(
+        name,
+        (library) => library.CoordinationV1Api,
+        (leases) => leases.deleteNamespacedLease({ namespace: 'default', name: 'kept', body: { preconditions: { resourceVersion: '1' } } }),
+      )
+    for (const removed of [byLibrary, () => remove('1')]) expect((await failureOf(removed())).isConflict).to.equal(true)
+    const { metadata } = JSON.parse(cluster.kubectl(['get', 'lease', 'kept', '-o', 'json'])) as { metadata: { resourceVersion: string } }
+    expect(JSON.parse(await remove(metadata.resourceVersion))).to.include({ status: 'Success' })
+    expect(cluster.kubectl(['get', 'lease', 'kept', '--ignore-not-found'])).to.equal('')
+  })
+
   it('say what the role does not permit, and that a server does not answer', async () => {
     const unprivileged = api(cluster.tokenConfig('unprivileged', cluster.kubectl(['create', 'token', 'shop']).trim()))
     const refused = await failureOf(

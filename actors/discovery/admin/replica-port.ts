@@ -81,7 +81,7 @@ export async function askReplica(
     { ...tls, host, port, path, method: 'POST', body, request: request as never, timeout: ms },
     { ms, bytes },
   )
-  if (status !== 200) throw new Error(`it answers with status ${status}: ${answer.slice(0, 200)}`)
+  if (status !== 200) throw new Error(`it answers with status ${status}: ${answer.trimEnd().slice(0, 200)}`)
   try {
     return JSON.parse(answer)
   } catch {

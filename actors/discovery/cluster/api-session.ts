@@ -135,12 +135,14 @@ export class ApiSession {
     if (request.isOver) return
     permit?.()
     const { pathname } = new URL(access.server)
-    const stream = session.request({
+    const headers = {
       ...{ ':method': method, ':path': `${pathname === '/' ? '' : pathname}${path}` },
       ...{ accept, 'user-agent': this.#parts.userAgent },
       ...(body ? { 'content-type': body.type } : {}),
       ...access.headers,
-    })
+    }
+    // Without being told so, the library sends nothing after the head of a DELETE, whose body has the preconditions.
+    const stream = session.request(headers, { endStream: method === 'GET' })
     if (method !== 'GET') stream.end(body?.text)
     stream.on('data', () => keepalive.heard())
     const { log } = this.#parts
