@@ -4,7 +4,6 @@ import { stringify } from 'yaml'
 import type { InjectOrder, InjectorTexts } from '../../protocols/messages/injection.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../../src/config/mesh-config.ts'
-import { hasNoDocument } from '../../src/config/yaml-documents.ts'
 import { agentDefaults } from '../../src/inject/agent-defaults.ts'
 import { type InjectionConfiguration, readInjectionConfiguration } from '../../src/inject/configuration.ts'
 import { defaultConfig, defaultValues } from '../../src/inject/default-template.ts'
@@ -14,6 +13,7 @@ import { injectorNames } from '../../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../../src/orchestrator/settings-object.ts'
 import { readBoundedFile } from '../runtime/bounded-file.ts'
 import { replaceFile } from '../runtime/durable-file.ts'
+import { inputBytes, withObjects } from './standard-input.ts'
 import { templateLibrary } from './webhooks/template-library.ts'
 
 /** The most bytes of documents, and of a file with configuration. */
@@ -78,16 +78,9 @@ function meshOf({ mesh }: Texts): MeshConfig {
 }
 
 async function standardInput(): Promise<string> {
-  const pieces: Buffer[] = []
-  let size = 0
-  for await (const piece of process.stdin) {
-    size += (piece as Buffer).length
-    if (size > most.documents) throw new Error(`standard input: has more than ${most.documents} bytes`)
-    pieces.push(piece as Buffer)
-  }
-  const text = Buffer.concat(pieces).toString('utf8')
-  if (hasNoDocument(text)) throw new Error('standard input: has no objects')
-  return text
+  const bytes = await inputBytes(process.stdin, most.documents)
+  if (!bytes) throw new Error(`standard input: has more than ${most.documents} bytes`)
+  return withObjects(bytes.toString('utf8'))
 }
 
 /** Reads the ConfigMaps of a control plane. Each of them may be missing, but not the one with the configuration of injection. */

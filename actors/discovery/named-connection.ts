@@ -1,4 +1,5 @@
 /** Finds the connection that a caller names. */
+import { nameOfNode } from '../../src/model/proxy.ts'
 
 interface Named {
   readonly connectionId: string
@@ -7,9 +8,6 @@ interface Named {
 
 /** The maximum number of candidates that a message names. */
 const mostCandidates = 10
-
-/** The name of a proxy, `<pod>.<namespace>`; its node id if it has another form. */
-export const nameOfNode = (nodeId: string): string => nodeId.split('~')[2] || nodeId
 
 /** Finds a connection by its id; otherwise by node id, or by proxy name `<pod>.<namespace>`. */
 export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {

@@ -2,8 +2,8 @@
 
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
-import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
+import { tellNoNamespace } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells the namespaces of `exportTo` that do not exist. */
@@ -28,7 +28,6 @@ export function analyzeExportsOf({ annotations }: Resource, world: World, tell: 
 function check(targets: readonly unknown[], at: (index: number) => string, world: World, tell: Tell): void {
   for (const [index, target] of targets.entries()) {
     if (typeof target !== 'string' || ['', '*', '.', '~'].includes(target)) continue
-    if (!world.knowsNamespaces || world.namespaceLabels(target) !== undefined) continue
-    tell('IST0101', at(index), `there is no namespace ${target}, so nobody in it sees this`, () => suggestion(target, world.namespaces()))
+    tellNoNamespace(target, ', so nobody in it sees this', { at: at(index), world, tell })
   }
 }

@@ -5,7 +5,7 @@ import { hasAuthorities, hasPair } from '../config/secret-document.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
 import { checkSharedPorts } from './gateway-ports.ts'
-import { listed, serves } from './references.ts'
+import { listed, serves, tellNoNamespace } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with a Gateway. */
@@ -70,14 +70,11 @@ function placeOf(name: string, namespace: string): [namespace: string, name: str
 
 /** Tells hosts that are for the routes of a namespace that does not exist. */
 function checkHostNamespaces({ spec }: ConfigObject<GatewaySpec>, world: World, tell: Tell): void {
-  if (!world.knowsNamespaces) return
   for (const [server, { hosts }] of spec.servers.entries())
     for (const [index, host] of hosts.entries()) {
       const owner = host.includes('/') ? host.slice(0, host.indexOf('/')) : '*'
-      if (owner === '*' || owner === '.' || world.namespaceLabels(owner) !== undefined) continue
-      tell('IST0101', `spec.servers[${server}].hosts[${index}]`, `there is no namespace ${owner}, so it has no routes`, () =>
-        suggestion(owner, world.namespaces()),
-      )
+      if (owner !== '*' && owner !== '.')
+        tellNoNamespace(owner, ', so it has no routes', { at: `spec.servers[${server}].hosts[${index}]`, world, tell })
     }
 }
 

@@ -8,7 +8,7 @@ import { labelsMatch } from '../model/match.ts'
 import { isHttp } from '../model/protocol.ts'
 import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { listed, serves } from './references.ts'
+import { listed, serves, tellNoNamespace } from './references.ts'
 import type { World } from './world.ts'
 
 interface Rules {
@@ -26,15 +26,11 @@ export function analyzeAuthorizationPolicy({ spec }: ConfigObject, world: World,
       'spec.provider.name',
       `extensionProviders of the mesh configuration have no ${provider.name}, so all requests that the rules match are denied${suggestion(provider.name, providers)}`,
     )
-  if (!world.knowsNamespaces) return
   for (const [rule, { from }] of rules.entries())
     for (const [number, { source }] of (from ?? []).entries())
       for (const field of ['namespaces', 'notNamespaces'])
         for (const [index, name] of (source?.[field] ?? []).entries())
-          if (!name.includes('*') && world.namespaceLabels(name) === undefined)
-            tell('IST0101', `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, `there is no namespace ${name}`, () =>
-              suggestion(name, world.namespaces()),
-            )
+          if (!name.includes('*')) tellNoNamespace(name, '', { at: `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, world, tell })
 }
 
 /** Tells tokens that are required where no port is HTTP. */

@@ -4,6 +4,7 @@ import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { PodDetails } from '../../protocols/messages/analysis.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { KindName } from '../config/kinds.ts'
+import { someOf } from '../model/counts.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostCovers, isExported, labelsMatch } from '../model/match.ts'
 import { compare } from '../model/order.ts'
@@ -18,10 +19,7 @@ type Labels = Readonly<Record<string, string>>
 export const mostNames = 5
 
 /** Names for a message; of very many, the first ones and the number of the others. `count`: their number, where only the first ones are given. */
-export function listed(names: readonly string[], count = names.length): string {
-  const more = count - mostNames
-  return more > 0 ? `${names.slice(0, mostNames).join(', ')} and ${more} more` : names.join(', ')
-}
+export const listed = (names: readonly string[], count = names.length): string => someOf(names, mostNames, count)
 
 /**
  * Says that an object to which another one refers is not in force, and what follows: there is none, with one that may be meant, or it is there and has
@@ -30,6 +28,13 @@ export function listed(names: readonly string[], count = names.length): string {
 export function tellMissing(kind: KindName, path: string, consequence: string, { at, world, tell }: { at: string; world: World; tell: Tell }): void {
   if (world.isRefused(kind, path)) tell('IST0101', at, `the ${kind} ${path} is invalid, as is told of itself${consequence}`)
   else tell('IST0101', at, `there is no ${kind} ${path}${consequence}`, () => suggestion(path, world.paths(kind)))
+}
+
+/** Tells a namespace that is known not to exist, and what follows. Returns whether it is. */
+export function tellNoNamespace(name: string, consequence: string, { at, world, tell }: { at: string; world: World; tell: Tell }): boolean {
+  if (!world.knowsNamespaces || world.namespaceLabels(name) !== undefined) return false
+  tell('IST0101', at, `there is no namespace ${name}${consequence}`, () => suggestion(name, world.namespaces()))
+  return true
 }
 
 /** Returns the services with a host; else those of the wildcards that cover it. */

@@ -1,9 +1,8 @@
 /** Finds selectors that match no workload, and objects in namespaces that do not exist. They are the same for all kinds. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { kindId, kinds } from '../config/kinds.ts'
-import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
-import { labelText, someWorkload } from './references.ts'
+import { labelText, someWorkload, tellNoNamespace } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells whether an object selects nothing. */
@@ -21,6 +20,5 @@ export function analyzeSelector(object: ConfigObject, world: World, tell: Tell):
 /** Tells whether an object is in a namespace that does not exist. */
 export function analyzeNamespace({ namespace, kind }: ConfigObject, world: World, tell: Tell): void {
   if (namespace === '') return tell('IST0101', 'metadata.namespace', `this ${kind} is in no namespace, so it has no effect: set one`)
-  if (!world.knowsNamespaces || world.namespaceLabels(namespace) !== undefined) return
-  tell('IST0101', 'metadata.namespace', `there is no namespace ${namespace}, so it has no effect${suggestion(namespace, world.namespaces())}`)
+  tellNoNamespace(namespace, ', so it has no effect', { at: 'metadata.namespace', world, tell })
 }

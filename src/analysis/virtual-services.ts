@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing } from './references.ts'
+import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing, tellNoNamespace } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -87,11 +87,8 @@ function checkMatch(
   world: World,
   tell: Tell,
 ): void {
-  if (sourceNamespace && world.knowsNamespaces && world.namespaceLabels(sourceNamespace) === undefined)
-    tell('IST0101', `${at}.sourceNamespace`, `there is no namespace ${sourceNamespace}, so no request matches`, () =>
-      suggestion(sourceNamespace, world.namespaces()),
-    )
-  else if (sourceLabels && Object.keys(sourceLabels).length > 0 && someWorkload(sourceLabels, sourceNamespace || undefined, world) === false)
+  const isNowhere = sourceNamespace && tellNoNamespace(sourceNamespace, ', so no request matches', { at: `${at}.sourceNamespace`, world, tell })
+  if (!isNowhere && sourceLabels && Object.keys(sourceLabels).length > 0 && someWorkload(sourceLabels, sourceNamespace || undefined, world) === false)
     tell('IST0127', `${at}.sourceLabels`, `no workload has the labels ${labelText(sourceLabels)}, so no request matches at present`)
   const { gateways = ['mesh'], hosts = [] } = object.spec
   if (port === undefined || gateways.some((name) => name !== 'mesh')) return

@@ -2,6 +2,7 @@
 import { stringify } from 'yaml'
 import { isMapping } from '../config/shape.ts'
 import { documentLimits, readDocumentTexts } from '../config/yaml-documents.ts'
+import { givenIn, meshKey } from './annotations.ts'
 import { type InjectionSettings, injectPod } from './inject-pod.ts'
 import type { Owner } from './owner.ts'
 import { InjectionError } from './pod.ts'
@@ -81,9 +82,9 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   if (!isMapping(pod)) throw new Error(`${about}: has no ${path.join('.')}`)
   const labels = isMapping(pod.metadata) && isMapping(pod.metadata.labels) ? pod.metadata.labels : {}
   // The label has an effect by the selectors of webhooks alone, which are not asked here.
-  const label = settings.names.canonicalKeys(labels as Readonly<Record<string, string>>)[`sidecar.${settings.names.domain}/inject`]
-  if (label === 'false') {
-    notices.push(`${about} gets no sidecar: its label sidecar.${settings.names.domain}/inject is "false", so that no webhook is asked about it`)
+  const key = meshKey(settings.names, 'sidecar', 'inject')
+  if (givenIn(labels as Readonly<Record<string, string>>, key, settings.names) === 'false') {
+    notices.push(`${about} gets no sidecar: its label ${key} is "false", so that no webhook is asked about it`)
     return document
   }
   const owner: Owner = { apiVersion: String(document.apiVersion ?? 'v1'), kind: String(document.kind), name }

@@ -74,6 +74,9 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
   }
 }
 
+/** The name of a proxy, `<pod>.<namespace>`, by its node id; the id if it has another form. */
+export const nameOfNode = (nodeId: string): string => nodeId.split('~')[2] || nodeId
+
 /** The name of a proxy, the third part of its node id. */
 export const proxyName = ({ id }: Pick<ProxyNode, 'id'>): string => id.split('~')[2] ?? ''
 

@@ -82,3 +82,15 @@ export function settled(cluster: TestCluster, namespace: string, name: string): 
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
   }
 }
+
+/** A Deployment of the namespace `shop` with one container, named `application`, in each pod. */
+export const shopDeployment = (name: string, replicas: number, container: object) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name, namespace: 'shop' },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'application', ...container }] } },
+  },
+})

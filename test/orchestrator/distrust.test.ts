@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
-import { installChart, settled } from '../harness/cluster-mesh.ts'
+import { installChart, settled, shopDeployment } from '../harness/cluster-mesh.ts'
 import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import type { CallCounts } from '../harness/steady-client.ts'
@@ -24,17 +24,6 @@ const program = (name: string) => fileURLToPath(new URL(`../harness/${name}.ts`,
 const workloadsWithinMs = 5000 + 10_000
 /** A replica reads what another one wrote every 5 s, and its writers look at open connections within 10 s. The rest is for a busy machine. */
 const writersWithinMs = 5000 + 10_000 + 10_000
-const deployment = (name: string, replicas: number, container: object) =>
-  JSON.stringify({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, namespace: 'shop' },
-    spec: {
-      replicas,
-      selector: { matchLabels: { app: name } },
-      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'application', ...container }] } },
-    },
-  })
 
 describe('a root whose key was stolen', () => {
   let cluster: TestCluster
@@ -94,7 +83,8 @@ describe('a root whose key was stolen', () => {
       'apiVersion: security.mesh.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: mesh-system}\nspec: {mtls: {mode: STRICT}}',
       '{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}}',
     )
-    cluster.apply(deployment('web', 4, { image: 'echo' }), deployment('client', 1, { image: 'steady', args: ['http://web.shop/'] }))
+    const client = shopDeployment('client', 1, { image: 'steady', args: ['http://web.shop/'] })
+    cluster.apply(JSON.stringify(shopDeployment('web', 4, { image: 'echo' })), JSON.stringify(client))
     for (const name of ['web', 'client']) settled(cluster, 'shop', name)
   })
   after(async () => {

@@ -6,7 +6,7 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
-import { installChart, rolledOut, settled } from '../harness/cluster-mesh.ts'
+import { installChart, rolledOut, settled, shopDeployment } from '../harness/cluster-mesh.ts'
 import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { numberedRoute, type SteadyChanges } from '../harness/steady-changes.ts'
@@ -16,16 +16,6 @@ import { until } from '../harness/until.ts'
 const envoy = envoyBinaries().at(-1)?.path ?? ''
 const changesPerSecond = 50
 const changing = fileURLToPath(new URL('../harness/steady-changes.ts', import.meta.url))
-const workload = (name: string, replicas: number, container: object) => ({
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name, namespace: 'shop' },
-  spec: {
-    replicas,
-    selector: { matchLabels: { app: name } },
-    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'application', ...container }] } },
-  },
-})
 const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'shop' } }
 const route = { apiVersion: 'networking.mesh.io/v1', kind: 'VirtualService', metadata: { name: 'web', namespace: 'shop' }, spec: numberedRoute(0) }
 
@@ -100,9 +90,10 @@ describe('three replicas of discovery', function () {
     )
     const readinessProbe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 }
     cluster.apply(
-      ...[workload('web', 4, { image: 'echo', readinessProbe }), workload('client', 1, { image: 'steady', args: ['http://web.shop/'] })].map((each) =>
-        JSON.stringify(each),
-      ),
+      ...[
+        shopDeployment('web', 4, { image: 'echo', readinessProbe }),
+        shopDeployment('client', 1, { image: 'steady', args: ['http://web.shop/'] }),
+      ].map((each) => JSON.stringify(each)),
     )
     for (const name of ['web', 'client']) settled(cluster, 'shop', name)
     await until('calls', () => (calls().counts?.succeeded ?? 0) > 0)

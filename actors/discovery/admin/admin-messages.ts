@@ -1,5 +1,5 @@
 /** The messages of `mesh.admin.v1.AdminService` made from answers. */
-import { type DescMessage, fromBinary, fromJson, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf'
+import { type DescMessage, fromJson, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import {
   type ExplainRequestRequest,
@@ -30,7 +30,7 @@ import { configKey, type KindName, keyAt, readKey } from '../../../src/config/ki
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 
-import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { resourceIn } from '../../../src/xds/resource-element.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
@@ -80,10 +80,9 @@ export function resourcesMessage(resources: ProxyResources, { typeUrls, names }:
   return chosen.map(({ element, ...resource }) => ({ ...resource, ...anyOf(element, isJson) }))
 }
 
-/** Decodes an element of a response: a field with an `Any`. */
+/** Decodes an element of a response. */
 function anyOf(element: Buffer, isJson: boolean): { readonly resource?: Any } & Pick<ResourceJson, 'error'> {
-  const [field] = scanFields(element)
-  const resource = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
+  const resource = resourceIn(element)
   if (!isJson) return { resource }
   try {
     toJson(AnySchema, resource, { registry: resourceTypes })

@@ -1,6 +1,5 @@
 /** The configuration of a proxy in the form of Envoy's admin interface (`envoy.admin.v3.ConfigDump`). */
 import { type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
-import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
@@ -9,7 +8,7 @@ import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
-import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { resourceIn } from '../../../src/xds/resource-element.ts'
 import {
   clusterType,
   endpointType,
@@ -83,8 +82,7 @@ export function nameTableOf(resources: ProxyResources): JsonValue | undefined {
 /** Decodes a resource to JSON. For a message that cannot be decoded, the JSON has the reason. */
 function decode(schema: DescMessage, typeUrl: string, element: string): JsonValue {
   try {
-    const [field] = scanFields(Buffer.from(element, 'base64'))
-    const any: Any = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
+    const any = resourceIn(Buffer.from(element, 'base64'))
     return { '@type': typeUrl, ...(toJson(schema, fromBinary(schema, any.value), { registry: messageTypes, useProtoFieldName: true }) as object) }
   } catch (error) {
     return { '@type': typeUrl, error: (error as Error).message }

@@ -2,17 +2,17 @@
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { compare } from '../../../src/model/order.ts'
+import { nameOfNode } from '../../../src/model/proxy.ts'
 import { htmlPage, htmlType, linkTable } from '../../http/html.ts'
 import { acceptsHtml, notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { nameOfNode } from '../named-connection.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
-import { type DebugPage, debugPages, noProxy, unbuiltPages } from './debug-table.ts'
+import { type DebugPage, debugPages, noProxy, proxyWanted, unbuiltPages } from './debug-table.ts'
 import { proxyNamed } from './mesh-answers.ts'
 import { SilentReplica } from './other-replicas.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
-import { profilePages } from './profile-pages.ts'
+import { pageTable, profilePages } from './profile-pages.ts'
 
 /** Dependencies of the pages. */
 export interface DebugParts {
@@ -128,7 +128,6 @@ const mostOffered = 100
 
 /** The answer of a page that needs a proxy to a request without one: the page for each connected proxy that the viewer sees. */
 function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick<ConnectionStatus, 'nodeId' | 'namespace'>[], viewer: Viewer): Page {
-  const wanted = 'You must provide a proxyID in the query string'
   const names = [...new Set(connected.filter(({ namespace }) => viewer.sees(namespace)).map(({ nodeId }) => nameOfNode(nodeId)))].sort(compare)
   const links = names.slice(0, mostOffered).map((name) => {
     const asked = new URLSearchParams(query)
@@ -136,13 +135,12 @@ function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick
     return { href: `${path}?${asked}`, text: name, about: '' }
   })
   const more = names.length > links.length ? `and ${names.length - links.length} more` : ''
-  if (isHtml) return new Page(htmlPage(wanted, `${linkTable(links)}<p>${more}</p>`), htmlType, 400)
-  return new Page([wanted, ...links.map(({ href }) => href), ...(more === '' ? [] : [more])].join('\n'), undefined, 400)
+  if (isHtml) return new Page(htmlPage(proxyWanted, `${linkTable(links)}<p>${more}</p>`), htmlType, 400)
+  return new Page([proxyWanted, ...links.map(({ href }) => href), ...(more === '' ? [] : [more])].join('\n'), undefined, 400)
 }
 
 function indexOf(parts: DebugParts): Page {
-  const links = pagesOf(parts).map(([name, { what }]) => ({ href: `/debug/${name}`, text: name, about: what }))
-  return new Page(htmlPage('Debug pages', `<p><a href="/">all pages of this port</a></p>${linkTable(links)}`), htmlType)
+  return new Page(htmlPage('Debug pages', `<p><a href="/">all pages of this port</a></p>${pageTable(pagesOf(parts))}`), htmlType)
 }
 
 function asPage(value: unknown): Page {

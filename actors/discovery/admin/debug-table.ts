@@ -471,13 +471,16 @@ function listed({ rows, replicas }: RowsOfAll<object>, sees?: Sees): unknown[] {
   return [...seen, ...silentAmong(replicas)]
 }
 
+/** The answer when no proxy is named. */
+export const proxyWanted = 'You must provide a proxyID in the query string'
+
 /** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */
 export function noProxy(query: URLSearchParams, silent: readonly ReplicaState[], candidates: readonly string[] = []): Page {
   if (candidates.length > 0) return new Page(`proxyID: ${ambiguous(query.get('proxyID') ?? '', candidates)}`, undefined, 404)
   if (silent.length > 0 && query.get('proxyID')) return new Page(`No replica that answers has this proxy; ${silenceOf(silent)}`, undefined, 503)
   return query.get('proxyID')
     ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
-    : new Page('You must provide a proxyID in the query string', undefined, 400)
+    : new Page(proxyWanted, undefined, 400)
 }
 
 interface EndpointState {

@@ -16,6 +16,10 @@ const recorded = (kind: ProfileKind) => async (sources: PageSources, query: URLS
 
 const bounds = `of the next seconds (seconds, ${duration.usual} by default, at most ${duration.longest}), by thread, in the format of pprof`
 
+/** The table of debug pages with what they are about. */
+export const pageTable = (pages: readonly (readonly [name: string, page: Pick<DebugPage, 'what'>])[]): string =>
+  linkTable(pages.map(([name, { what }]) => ({ href: `/debug/${name}`, text: name, about: what })))
+
 /** The pages, by their names below `/debug/`. */
 export const profilePages: Readonly<Record<string, DebugPage>> = {
   'pprof/': {
@@ -23,8 +27,7 @@ export const profilePages: Readonly<Record<string, DebugPage>> = {
     shows: 'mesh',
     covers: 'process',
     page: async () => {
-      const links = Object.entries(profilePages).map(([name, { what }]) => ({ href: `/debug/${name}`, text: name, about: what }))
-      return new Page(htmlPage('Profiles', linkTable(links)), htmlType)
+      return new Page(htmlPage('Profiles', pageTable(Object.entries(profilePages))), htmlType)
     },
   },
   'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', covers: 'process', page: recorded('cpu') },

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileText } from '../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../src/config/parse.ts'
-import { hasNoDocument } from '../../../src/config/yaml-documents.ts'
 import { reasonOf } from '../../../src/model/faults.ts'
 import { FileTimeouts } from '../../runtime/file-timeouts.ts'
 import { isConfigFile } from '../sources/files/directory-listing.ts'
 import { readFile } from '../sources/files/file-content.ts'
+import { inputBytes, withObjects } from '../standard-input.ts'
 
 /** A file: its text, or why it was not read. `isIgnored`: its name is not one of configuration. */
 export type GivenFile = { readonly file: string } & ({ readonly text: string } | { readonly fault: string } | { readonly isIgnored: true })
@@ -55,14 +55,6 @@ async function ofFile(file: string, timeouts: FileTimeouts): Promise<GivenFile> 
 }
 
 async function ofInput(input: Readable): Promise<GivenFile> {
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const part of input as AsyncIterable<Buffer>) {
-    length += part.length
-    if (length > fileLimits.bytes) return { file: standardInput, fault: tooLarge }
-    parts.push(part)
-  }
-  const text = fileText(Buffer.concat(parts))
-  if (hasNoDocument(text)) throw new Error('standard input: has no objects')
-  return { file: standardInput, text }
+  const bytes = await inputBytes(input, fileLimits.bytes)
+  return bytes ? { file: standardInput, text: withObjects(fileText(bytes)) } : { file: standardInput, fault: tooLarge }
 }

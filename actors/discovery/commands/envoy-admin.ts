@@ -2,6 +2,7 @@
 import { fromJson, type JsonObject, type JsonValue, toJson } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
 import { contain } from '../../../src/model/faults.ts'
+import { ask, reasonOf } from '../../http/single-request.ts'
 import { resourceTypes } from '../admin/resource-types.ts'
 
 /** The maximum size of an answer in bytes, and the time that it may take in milliseconds. */
@@ -79,24 +80,12 @@ async function envoyPage(address: string, path: string): Promise<unknown> {
   if (!url || url.hostname === '' || url.pathname !== '/' || url.search !== '')
     throw new Error(`--envoy: ${JSON.stringify(address.slice(0, 100))} is not the address of an admin interface, such as localhost:15000`)
   try {
-    const answer = await fetch(`${url.origin}${path}`, { signal: AbortSignal.timeout(longestMs), redirect: 'error' })
-    if (answer.status !== 200) throw new Error(`status ${answer.status}`)
-    return JSON.parse(await bounded(answer))
+    const { status, body } = await ask({ url: new URL(path, url) }, { ms: longestMs, bytes: largestAnswer })
+    if (status !== 200) throw new Error(`status ${status}`)
+    return JSON.parse(body)
   } catch (error) {
-    const { message, cause } = error as Error
-    throw new Error(`--envoy: ${url.host}${path}: ${cause instanceof Error ? cause.message : message}`, { cause: error })
+    throw new Error(`--envoy: ${url.host}${path}: ${reasonOf(error)}`, { cause: error })
   }
-}
-
-async function bounded(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length
-    if (size > largestAnswer) throw new Error(`more than ${largestAnswer} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
 }
 
 /** Reads a resource with the schemas here, so that it is written as what was sent is; undefined: the schema of a type within it is not known. */

@@ -3,7 +3,8 @@
  * same second summed up.
  */
 import type { ConfigChanges } from '../../../protocols/messages/distribution.ts'
-import { count } from '../../model/counts.ts'
+import { count, someOf } from '../../model/counts.ts'
+import { nameOfNode } from '../../model/proxy.ts'
 import { shortType } from '../../xds/type-urls.ts'
 import { changesText } from './config-changes.ts'
 import type { PushOutcome } from './push-record.ts'
@@ -99,16 +100,16 @@ function lineOf(ended: readonly Ended[], proxies: number): ChangeLine {
   const refused = [
     ...new Set(
       outcomes.flatMap(({ refusals }) =>
-        refusals.map(({ nodeId, typeUrl, reason }) => `${proxyName(nodeId)} refused ${shortType(typeUrl)}: ${reason}`),
+        refusals.map(({ nodeId, typeUrl, reason }) => `${nameOfNode(nodeId)} refused ${shortType(typeUrl)}: ${reason}`),
       ),
     ),
   ]
-  const silent = [...new Set(outcomes.flatMap(({ waiting }) => waiting.map(proxyName)))]
+  const silent = [...new Set(outcomes.flatMap(({ waiting }) => waiting.map(nameOfNode)))]
   const gone = outcomes.reduce((sum, outcome) => sum + outcome.gone, 0)
   const parts = [
     `${changesText(ended.map(({ changes }) => changes))}; ${arrival(outcomes, proxies)}`,
-    ...(refused.length > 0 ? [named(refused)] : []),
-    ...(silent.length > 0 ? [`no answer after ${changeTimes.lateMs / 1000} s from ${named(silent)}`] : []),
+    ...(refused.length > 0 ? [someOf(refused, mostNamed)] : []),
+    ...(silent.length > 0 ? [`no answer after ${changeTimes.lateMs / 1000} s from ${someOf(silent, mostNamed)}`] : []),
     ...(gone > 0 ? [`${count(gone, 'proxy', 'proxies')} disconnected before the answer`] : []),
   ]
   return { level: refused.length + silent.length > 0 ? 'warn' : 'info', text: parts.join('; ') }
@@ -127,8 +128,3 @@ function arrival(outcomes: readonly PushOutcome[], proxies: number): string {
   const isComplete = have.every((number, index) => number === concerned[index])
   return `${isComplete ? 'all' : 'not all'} proxies concerned (${most} at most) have them${after}`
 }
-
-const proxyName = (nodeId: string): string => nodeId.split('~')[2] || nodeId
-
-const named = (texts: readonly string[]): string =>
-  `${texts.slice(0, mostNamed).join(', ')}${texts.length > mostNamed ? ` and ${texts.length - mostNamed} more` : ''}`

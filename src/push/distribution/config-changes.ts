@@ -1,6 +1,7 @@
 /** What happened to configuration objects, by file or object (docs/operation.md, "What a change did"). */
 import type { ChangeCounts, ChangedPlace, ConfigChanges } from '../../../protocols/messages/distribution.ts'
 import { readPlace } from '../../config/parse.ts'
+import { someOf } from '../../model/counts.ts'
 
 /** Maximum number of places that are told of a push; the others are counted. */
 const mostTold = 32
@@ -64,10 +65,9 @@ export function changesText(pushes: readonly ConfigChanges[]): string {
   const [first, ...others] = pushes
   if (!first) return ''
   const places = new Map(pushes.flatMap(({ places }) => places.map((place) => [place.name, place] as const)))
-  const named = [...places.values()].slice(0, mostNamed)
-  const left = places.size - named.length + Math.max(...pushes.map(({ otherPlaces }) => otherPlaces))
-  const names = `${named.map(({ name }) => name).join(', ')}${left > 0 ? ` and ${left} more` : ''}`
-  if (others.length === 0) return left > 0 ? `${names}: ${countsText(first.all)}` : named.map(placeText).join(', ')
+  const all = places.size + Math.max(...pushes.map(({ otherPlaces }) => otherPlaces))
+  const names = someOf([...places.keys()], mostNamed, all)
+  if (others.length === 0) return all > mostNamed ? `${names}: ${countsText(first.all)}` : [...places.values()].map(placeText).join(', ')
   const sum = pushes.reduce((total, { all: { added, changed, removed } }) => total + added + changed + removed, 0)
   return `${names}: ${sum} changes in ${pushes.length} pushes`
 }

@@ -1,9 +1,8 @@
 /** The resources that a proxy was sent, decoded when they are looked at. */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
-import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import type { RoutingInput } from '../../../protocols/messages/explain.ts'
-import { scanFields } from '../../xds/slab/wire.ts'
+import { resourceIn } from '../../xds/resource-element.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 
 /** The resources of a proxy by type and name. */
@@ -38,15 +37,9 @@ export class SentResources {
   }
 
   #message<Schema extends DescMessage>(element: string, schema: Schema): MessageShape<Schema> {
-    const made = (this.#decoded.get(element) as MessageShape<Schema> | undefined) ?? decoded(element, schema)
+    const made =
+      (this.#decoded.get(element) as MessageShape<Schema> | undefined) ?? fromBinary(schema, resourceIn(Buffer.from(element, 'base64')).value)
     this.#decoded.set(element, made)
     return made
   }
-}
-
-/** Decodes an element of a response: a field with an `Any`. */
-function decoded<Schema extends DescMessage>(element: string, schema: Schema): MessageShape<Schema> {
-  const [field] = scanFields(Buffer.from(element, 'base64'))
-  const resource: Any = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
-  return fromBinary(schema, resource.value)
 }
