@@ -21,9 +21,12 @@ export class Analysis {
   /** The objects that were looked at. */
   readonly #seen = new Set<string>()
   readonly #meshKeys: readonly string[] = ['MeshNetworks//']
+  readonly #analyze: typeof analyzeSubject
 
-  constructor(facts: MeshFacts) {
+  /** `analyze`: tells what is wrong with one object. */
+  constructor(facts: MeshFacts, analyze = analyzeSubject) {
     this.#facts = facts
+    this.#analyze = analyze
     for (const key of this.#meshKeys) this.#due.add(key)
   }
 
@@ -82,7 +85,7 @@ export class Analysis {
     const reads = this.#facts.record(() => {
       if (!isThere) return
       try {
-        analyzeSubject(key, this.#facts, findings.tell)
+        this.#analyze(key, this.#facts, findings.tell)
       } catch (error) {
         findings.tell('IST0001', '', `it could not be analyzed: ${reasonOf(error).slice(0, 300)}`)
       }

@@ -27,6 +27,7 @@ import { analyzeServiceEntry } from './service-entries.ts'
 import { analyzePorts } from './services.ts'
 import { analyzeSettings } from './settings.ts'
 import { analyzeSidecar } from './sidecars.ts'
+import { analyzeSingle } from './single-objects.ts'
 import { analyzeVirtualService } from './virtual-services.ts'
 import { analyzeWorkload } from './workloads.ts'
 import type { World } from './world.ts'
@@ -51,6 +52,7 @@ export function analyzeSubject(key: string, facts: MeshFacts, tell: Tell): void 
 
 /** Tells what is wrong with an object of a kind of the mesh. */
 function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
+  analyzeSingle(object, world, tell)
   analyzeNamespace(object, world, tell)
   analyzeSelector(object, world, tell)
   analyzeAnnotations(object.kind, object.annotations, 'metadata', world, tell)

@@ -55,6 +55,19 @@ describe('the analyzer', () => {
     expect(lines().map((line) => line.split('\t').slice(1, 4).join(' '))).to.deep.equal([has, hasNot, has, hasNot])
   })
 
+  it('shows fields without effect, which are logged as findings only', async () => {
+    discovery.write(
+      'rule.yaml',
+      'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: r, namespace: ns}\nspec: {host: a, trafficPolicy: {tunnel: {}}}\n',
+    )
+    await becomes('IST0133 DestinationRule ns/r spec.trafficPolicy.tunnel')
+    const told = (line: string) => line.includes('spec.trafficPolicy.tunnel')
+    await until('its line', () => discovery.log().split('\n').some(told))
+    expect(discovery.log().split('\n').filter(told)).to.have.lengthOf(1)
+    discovery.remove('rule.yaml')
+    await becomes()
+  })
+
   it('says how many of very many came, and that those have gone which it told of', async () => {
     const before = discovery.log().length
     const lines = (part: RegExp) => [...discovery.log().slice(before).matchAll(part)]

@@ -46,6 +46,29 @@ describe('pilot-discovery analyze and validate', () => {
     expect(run(['validate', join(dir, 'below')]).status).to.equal(1)
   })
 
+  it('tell fields and kinds without effect, with the reason, of files and of standard input', () => {
+    const rule = 'apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: web, namespace: shop}\n'
+    const text = `${rule}spec:\n  host: reviews\n  trafficPolicy: {tunnel: {}}\n---\napiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: w, namespace: shop}\n`
+    write('idle.yaml', `${text}---\n${service}`)
+    const tunnel = 'DestinationRule shop/web: spec.trafficPolicy.tunnel: has no effect yet: connections are not tunnelled'
+    const plugin = 'WasmPlugin shop/w: has no effect yet: no Envoy filter is generated from it; use an EnvoyFilter instead'
+    for (const command of ['validate', 'analyze'])
+      for (const [given, name] of [
+        [join(dir, 'idle.yaml'), join(dir, 'idle.yaml')],
+        ['-', '(standard input)'],
+      ] as const) {
+        const { status, stdout } = run([command, given], `${text}---\n${service}`)
+        expect([status, stdout.split('\n')]).to.deep.equal([
+          0,
+          [`warning IST0133 ${name}:6:19: ${tunnel}`, `warning IST0133 ${name}:8:1: ${plugin}`, ''],
+        ])
+      }
+    expect(run(['validate', '--fail-on', 'warning', join(dir, 'idle.yaml')]).status).to.equal(1)
+    write('idle.yaml', text.replace('metadata: {', "metadata: {annotations: {galley.istio.io/analyze-suppress: 'IST0133'}, "))
+    expect(run(['validate', join(dir, 'idle.yaml')]).stdout).not.to.contain('tunnel')
+    rmSync(join(dir, 'idle.yaml'))
+  })
+
   it('fail at standard input without a document, as inject does: the command before them in a pipeline has failed', () => {
     for (const args of [
       ['validate', '-'],

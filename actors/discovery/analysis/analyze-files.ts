@@ -2,11 +2,13 @@
 import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
 import { Analysis } from '../../../src/analysis/analysis.ts'
+import { analyzeSubject } from '../../../src/analysis/analyze.ts'
 import type { Finding } from '../../../src/analysis/finding.ts'
 import type { MeshFacts } from '../../../src/analysis/mesh-facts.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import { FilePositions } from '../../../src/analysis/positions.ts'
 import { type Located, located, ofDocument, type PositionOf } from '../../../src/analysis/report.ts'
+import { analyzeSingleSubject } from '../../../src/analysis/single-objects.ts'
 import type { AnalyzeOrder } from '../../../src/cli/analyze-order.ts'
 import { readFeatures } from '../../../src/config/features.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
@@ -57,7 +59,7 @@ export async function analyzeFiles(
     ...mesh.faults.map((fault) => ofDocument('IST0106', fault, names.domain, positionOf)),
     ...mesh.warnings.map((warning) => ofDocument('IST0133', warning, names.domain, positionOf)),
   ]
-  const analyzed = isCheck ? [] : findingsOf(mesh.facts())
+  const analyzed = findingsOf(mesh.facts(), isCheck)
   const found = analyzed.map((finding) => located(finding, mesh.placeOf(finding.object), names.domain, positionOf))
   const isWanted = ({ file, namespace }: Located) => !cluster?.namespace || file !== '' || namespace === undefined || namespace === cluster.namespace
   return { findings: [...checked, ...found].filter(isWanted), read: texts.size, ignored, ofCluster: inCluster?.objects }
@@ -85,8 +87,8 @@ const notRead = (file: string): Located => {
 
 const hasEnvoyType = (name: string): boolean => messageTypes.getMessage(name) !== undefined
 
-function findingsOf(facts: MeshFacts): Finding[] {
-  const analysis = new Analysis(facts)
+function findingsOf(facts: MeshFacts, isCheck: boolean): Finding[] {
+  const analysis = new Analysis(facts, isCheck ? analyzeSingleSubject : analyzeSubject)
   analysis.refresh()
   return analysis.all()
 }

@@ -440,9 +440,11 @@ class PushQueue implements Behaviour<Message, Sent> {
       this.#context.log('authorization').info(line)
   }
 
-  /** Warns about the fields of an object that have no effect, once per object and field. */
+  /** Warns about the fields of an object that have no effect, once per object and field, where the analyzer does not. */
   #warnWithoutEffect(key: string, object: ConfigObject | undefined): void {
-    for (const line of this.#effects.lines(key, object, this.#planner.snapshot.settings.names.domain)) this.#context.log('validation').warn(line)
+    const lines = this.#effects.lines(key, object, this.#planner.snapshot.settings.names.domain)
+    if ((this.#context.config.features as Features).PILOT_ENABLE_ANALYSIS) return
+    for (const line of lines) this.#context.log('validation').warn(line)
   }
 
   #pushInfo(reasons: readonly string[]): PushInfo {

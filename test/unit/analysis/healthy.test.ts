@@ -31,9 +31,6 @@ const features = fc.record({
   entry: fc.constantFrom('none', 'DNS', 'STATIC', 'workloads'),
   exported: fc.constantFrom(undefined, ['.'], ['*'], ['shop']),
   ingress: flag,
-  telemetry: flag,
-  proxyConfig: flag,
-  wasm: flag,
   filter: flag,
 })
 type Features = typeof features extends fc.Arbitrary<infer Value> ? Value : never
@@ -143,9 +140,6 @@ function policiesOf(namespace: string, f: Features): Document[] {
       }),
     f.entry === 'workloads' && object('WorkloadEntry', namespace, 'vm', { address: '192.0.2.2', labels: { app: 'vm' } }),
     f.entry === 'workloads' && object('WorkloadGroup', namespace, 'vm', { metadata: { labels: { app: 'vm' } }, template: { serviceAccount: 'vm' } }),
-    f.telemetry && object('Telemetry', namespace, 't', { selector, metrics: [{ overrides: [{ disabled: true }] }] }),
-    f.proxyConfig && object('ProxyConfig', namespace, 'c', { selector, concurrency: 1 }),
-    f.wasm && object('WasmPlugin', namespace, 'w', { selector, url: 'file:///x.wasm' }),
     f.filter && object('EnvoyFilter', namespace, 'f', { workloadSelector: { labels: { app: 'web' } }, configPatches: [] }),
   ]
   return given.filter((each) => each !== false)
@@ -226,8 +220,16 @@ const mistakes: readonly (readonly [Document[], string])[] = [
     'IST0101 Ingress/shop/x spec.defaultBackend.service.name',
   ],
   [
-    [annotated(object('Telemetry', 'shop', 'x', {}), { 'sidecar.mesh.io/injct': 'true' })],
-    'IST0108 Telemetry/shop/x metadata.annotations[sidecar.mesh.io/injct]',
+    [annotated(virtual({ http: [{ redirect: { uri: '/' } }] }), { 'sidecar.mesh.io/injct': 'true' })],
+    'IST0108 VirtualService/shop/x metadata.annotations[sidecar.mesh.io/injct]',
+  ],
+  ...['Telemetry', 'ProxyConfig', 'WasmPlugin', 'TrafficExtension'].map((kind): [Document[], string] => [
+    [object(kind, 'shop', 'x', {})],
+    `IST0133 ${kind}/shop/x `,
+  ]),
+  [
+    [object('DestinationRule', 'shop', 'x', { host: 'web', workloadSelector: { matchLabels: { app: 'web' } } })],
+    'IST0133 DestinationRule/shop/x spec.workloadSelector',
   ],
 ]
 
