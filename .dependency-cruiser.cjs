@@ -12,6 +12,7 @@ const rooms = {
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
   'src/orchestrator': ['src/names', 'src/model', 'src/config', 'src/registry'],
   'src/analysis': ['src/names', 'src/model', 'src/config', 'src/registry', 'src/snapshot', 'src/orchestrator', 'src/inject'],
+  'src/status': ['src/model', 'src/config', 'src/orchestrator'],
   'src/transport': ['src/model'],
   'src/ca': ['src/model', 'src/identity'],
   'src/keystore': [],
@@ -48,6 +49,7 @@ const rooms = {
       'src/inject',
       'src/orchestrator',
       'src/analysis',
+      'src/status',
       'src/transport',
       'src/ca',
       'src/keystore',
@@ -104,9 +106,9 @@ module.exports = {
       name: 'service-actors-import-no-other-actor',
       severity: 'error',
       comment:
-        'the folder of an actor imports no other folder in actors/discovery but cluster/ and leader/; admin/ and the files beside the folders may',
+        'the folder of an actor imports no other folder in actors/discovery but cluster/, events/, given/, leader/, own-keys/ and tokens/; admin/, commands/ and the files beside the folders may',
       from: { path: '^actors/discovery/(sources|push-queue|analyzer|xds-writer|key-sets|certificates|identity|authority|distribution|webhooks)/' },
-      to: { path: '^actors/discovery/(?!$1/|cluster/|leader/)[^/]+/' },
+      to: { path: '^actors/discovery/(?!$1/|cluster/|events/|given/|leader/|own-keys/|tokens/)[^/]+/' },
     },
     {
       name: 'agent-actors-import-no-other-actor',

@@ -24,7 +24,7 @@ import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
 import { requestSettings } from './cluster/cluster-api.ts'
-import { orchestratorSource, remoteActor, remoteSources } from './given-sources.ts'
+import { orchestratorSource, remoteActor, remoteSources } from './given/sources.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 
 /** Parameters of the table. */

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type ClientHttp2Session, connect } from 'node:http2'
-import type { Admission } from '../../actors/discovery/xds-writer/admission.ts'
+import type { Authentication } from '../../actors/discovery/xds-writer/authentication.ts'
 import { certificateService } from '../../actors/discovery/xds-writer/certificate-service.ts'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import type { Method } from '../../actors/grpc/methods.ts'
@@ -75,7 +75,7 @@ function serverOf(port: number, chain: readonly string[]): GrpcServer {
   }
   const caller: Caller = { identities: ['spiffe://cluster.local/ns/a/sa/b'], via: 'certificate', method: '', expiresAt: never }
   const served = certificateService({
-    admission: { admit: () => caller } as unknown as Admission,
+    authentication: { authenticate: () => caller } as unknown as Authentication,
     sign: async () => ({ chain }),
     metrics: new MetricRegistry(),
     warn: () => undefined,

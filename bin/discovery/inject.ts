@@ -15,7 +15,7 @@ export class Inject extends DiscoveryCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(Inject)
-    const { runInject } = await import('../../actors/discovery/inject-command.ts')
+    const { runInject } = await import('../../actors/discovery/commands/inject.ts')
     await runInject(flags)
   }
 }

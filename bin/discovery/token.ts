@@ -18,7 +18,7 @@ export class Token extends DiscoveryCommand {
   override async run(): Promise<void> {
     const { flags } = await this.line(Token)
     const order = tokenOrder(flags)
-    const { issueToken } = await import('../../actors/discovery/token-issuer.ts')
+    const { issueToken } = await import('../../actors/discovery/tokens/token-issuer.ts')
     const token = await issueToken(order)
     if (order.output === '') print(token)
   }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { keptSecrets } from '../../actors/discovery/process-secrets.ts'
+import { keptSecrets } from '../../actors/discovery/own-keys/process-secrets.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'

@@ -1,6 +1,6 @@
 /** The names of the mesh follow from the mesh configuration in force, whichever source it is of. */
 import { expect } from 'chai'
-import { keptSecrets } from '../../actors/discovery/process-secrets.ts'
+import { keptSecrets } from '../../actors/discovery/own-keys/process-secrets.ts'
 import { actor } from '../../actors/discovery/push-queue/push-queue.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'

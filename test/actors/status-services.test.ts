@@ -3,7 +3,7 @@ import { connect } from 'node:http2'
 import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientReadableStream, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
-import { Admission } from '../../actors/discovery/xds-writer/admission.ts'
+import { Authentication } from '../../actors/discovery/xds-writer/authentication.ts'
 import { StatusAccess } from '../../actors/discovery/xds-writer/status-access.ts'
 import { statusServiceNames, statusServices } from '../../actors/discovery/xds-writer/status-services.ts'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
@@ -32,7 +32,7 @@ describe('the services beside ADS', () => {
   before(async () => {
     port = await freePort()
     const access = new StatusAccess({
-      admission: new Admission(() => Promise.reject(new Error('nobody to ask'))),
+      authentication: new Authentication(() => Promise.reject(new Error('nobody to ask'))),
       onLoopback: true,
       peers: { of: async () => 'ordinary' },
       names: () => undefined,

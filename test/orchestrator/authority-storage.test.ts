@@ -17,7 +17,7 @@ import { type CaStorage, StaleVersionError, StorageAwayError } from '../../actor
 import { ClusterApi } from '../../actors/discovery/cluster/cluster-api.ts'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import { type CallSecret, secretCalls } from '../../actors/discovery/cluster/secret-calls.ts'
-import { sharedSecrets } from '../../actors/discovery/process-secrets.ts'
+import { sharedSecrets } from '../../actors/discovery/own-keys/process-secrets.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { type AuthorityState, emptyState } from '../../src/ca/state.ts'
 import { rootOf, signedBy } from '../harness/authorities.ts'

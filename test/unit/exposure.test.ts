@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { exposure } from '../../actors/discovery/exposure.ts'
+import { exposure } from '../../actors/discovery/given/exposure.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { givenPlace } from '../../actors/discovery/given-place.ts'
+import { givenPlace } from '../../actors/discovery/given/place.ts'
 import { readFeatures } from '../../src/config/features.ts'
 
 describe('the place of the state', () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { givenSources } from '../../actors/discovery/given-sources.ts'
+import { givenSources } from '../../actors/discovery/given/sources.ts'
 
 describe('the sources of the service', () => {
   const orchestrator = { registries: ['Orchestrator'], configDir: '', orchconfig: '', given: [] as string[] }

@@ -1,7 +1,7 @@
 /** Where webhooks are served (docs/operation.md, W1), and which configuration of the API server is kept (W7). */
 import { expect } from 'chai'
-import type { GivenServing } from '../../actors/discovery/given-serving.ts'
-import { givenWebhooks, keptWebhook } from '../../actors/discovery/given-webhooks.ts'
+import type { GivenServing } from '../../actors/discovery/given/serving.ts'
+import { givenWebhooks, keptWebhook } from '../../actors/discovery/given/webhooks.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 

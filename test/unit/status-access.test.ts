@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Admission } from '../../actors/discovery/xds-writer/admission.ts'
+import { Authentication } from '../../actors/discovery/xds-writer/authentication.ts'
 import { StatusAccess } from '../../actors/discovery/xds-writer/status-access.ts'
 import type { PeerProgram } from '../../actors/http/peer-programs.ts'
 import { status } from '../../src/model/status-codes.ts'
@@ -8,7 +8,7 @@ describe('access to client status in plain text', () => {
   const said: string[] = []
   const of = async ({ isLocal = true, onLoopback = true, program = 'ordinary' as PeerProgram }) => {
     const access = new StatusAccess({
-      admission: new Admission(() => Promise.reject(new Error('nobody to ask'))),
+      authentication: new Authentication(() => Promise.reject(new Error('nobody to ask'))),
       onLoopback,
       peers: { of: async () => program },
       names: () => undefined,

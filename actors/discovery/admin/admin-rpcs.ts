@@ -18,6 +18,7 @@ import {
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
+import { ambiguous } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
@@ -25,7 +26,6 @@ import type { Call } from '../../rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { ambiguous } from '../named-connection.ts'
 import {
   actorsMessage,
   clustersMessage,

@@ -1,7 +1,7 @@
 /** Determines whether the service is ready, and which of its parts are unhealthy, from the supervisor's states alone. */
 import { attentionNote, awaitedNote, servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
-import { isRemoteActor } from '../given-sources.ts'
+import { isRemoteActor } from '../given/sources.ts'
 
 /** An answer to `/ready`. The text names every unhealthy part, even if the service is ready. */
 export interface Readiness {

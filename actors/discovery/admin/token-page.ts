@@ -34,7 +34,7 @@ export function tokenPage(sources: PageSources, log: ScopedLogger, ready: Promis
       await within(startMs, ready)
       const roots = await rootsOf(sources)
       if (roots === undefined) return new Page('the certificate authority is not ready', undefined, 503)
-      const { issueToken } = await import('../token-issuer.ts')
+      const { issueToken } = await import('../tokens/token-issuer.ts')
       const token = await issueToken({ namespace, account, audience: '', ttlMs: lifeMs, output: '' })
       log.info(`token made for ${namespace}/${account}, asked for over the admin socket`)
       const answer: LocalToken = { token, roots }

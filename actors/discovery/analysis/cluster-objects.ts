@@ -14,7 +14,7 @@ import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
 import { ApiSession } from '../cluster/api-session.ts'
 import { ClusterConnection } from '../cluster/cluster-connection.ts'
 import { connectionFiles } from '../cluster/connection-files.ts'
-import { givenSources } from '../given-sources.ts'
+import { givenSources } from '../given/sources.ts'
 import { ClusterReader, Unread } from './cluster-reader.ts'
 
 type Mapping = Readonly<Record<string, unknown>>

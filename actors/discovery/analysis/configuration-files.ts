@@ -6,9 +6,9 @@ import { fileText } from '../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../src/config/parse.ts'
 import { reasonOf } from '../../../src/model/faults.ts'
 import { FileTimeouts } from '../../runtime/file-timeouts.ts'
+import { inputBytes, withObjects } from '../commands/standard-input.ts'
 import { isConfigFile } from '../sources/files/directory-listing.ts'
 import { readFile } from '../sources/files/file-content.ts'
-import { inputBytes, withObjects } from '../standard-input.ts'
 
 /** A file: its text, or why it was not read. `isIgnored`: its name is not one of configuration. */
 export type GivenFile = { readonly file: string } & ({ readonly text: string } | { readonly fault: string } | { readonly isIgnored: true })

@@ -17,7 +17,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { gaugesOf } from '../../runtime/metrics.ts'
 import type { ObjectRule } from '../../runtime/register.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
-import { seenObject, seenWithdrawal } from '../seen-events.ts'
+import { seenObject, seenWithdrawal } from '../events/seen-events.ts'
 
 /** How long changes are collected, and how long objects are looked at in one turn, in milliseconds. */
 const limits = { quietMs: 200, turnMs: 50 }

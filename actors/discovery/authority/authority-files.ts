@@ -11,7 +11,7 @@ import type { AuthorityFiles } from '../../../src/cli/ca.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { FileError } from '../../runtime/bounded-file.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
-import { readPrivateKey } from '../private-key-file.ts'
+import { readPrivateKey } from '../own-keys/private-key-file.ts'
 import { readKey } from './key-storage.ts'
 import { readCertificatesFile, readKeyStore, trustStoreOf } from './key-store-files.ts'
 

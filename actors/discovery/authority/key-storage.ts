@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { syncDirectory, writeNewFile } from '../../runtime/durable-file.ts'
-import { readPrivateKey } from '../private-key-file.ts'
+import { readPrivateKey } from '../own-keys/private-key-file.ts'
 import type { KeyPlace } from './storage.ts'
 
 /** A directory of keys. */

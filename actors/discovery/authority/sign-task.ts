@@ -11,7 +11,7 @@ import type { Validity } from '../../../src/ca/lifetime.ts'
 import { RequestFault } from '../../../src/ca/signing-request.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { privateKeyOf, readPrivateKey } from '../private-key-file.ts'
+import { privateKeyOf, readPrivateKey } from '../own-keys/private-key-file.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
 

@@ -9,7 +9,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Renewal } from '../../runtime/renewal.ts'
 import { within } from '../../runtime/timers.ts'
-import type { KeySource } from '../token-checks.ts'
+import type { KeySource } from '../tokens/token-checks.ts'
 import { KeyFile } from './key-file.ts'
 
 /** Dependencies shared by the keys of all rules. */

@@ -15,7 +15,7 @@ import type {
   StatusOutcome,
   StatusWriterConfig,
 } from '../../../protocols/messages/object-status.ts'
-import { type DueStatus, ObjectStatuses } from '../../../src/orchestrator/object-statuses.ts'
+import { type DueStatus, ObjectStatuses } from '../../../src/status/object-statuses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import { chance } from '../../runtime/chance.ts'

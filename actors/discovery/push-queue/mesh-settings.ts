@@ -10,7 +10,7 @@ import type { ConfigSource } from '../../../src/config/config-sources.ts'
 import { type MeshConfig, namesOfMesh } from '../../../src/config/mesh-config.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { orchestratorSource } from '../given-sources.ts'
+import { orchestratorSource } from '../given/sources.ts'
 
 /** The kinds of actors that are told the names; so is the watcher of the cluster, which Ingresses are for by the mesh configuration. */
 const readerKinds: ReadonlySet<string> = new Set(['webhooks', 'xds-writer', 'authenticator', 'certificate-authority', 'mesh-certificates'])

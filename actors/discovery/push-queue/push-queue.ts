@@ -42,7 +42,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
-import { sourceObjects, sourceOfActor } from '../source-events.ts'
+import { sourceObjects, sourceOfActor } from '../events/source-events.ts'
 import { AnalyzedMesh } from './analyzed-mesh.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
 import { MeshSettings, type SettledMesh } from './mesh-settings.ts'

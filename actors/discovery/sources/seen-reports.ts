@@ -2,7 +2,7 @@
 import type { FaultFound, SeenEvent } from '../../../protocols/messages/analysis.ts'
 import { type DocumentFault, type ParsedFile, placeOf } from '../../../src/config/parse.ts'
 import type { Peer, Replay } from '../../runtime/link.ts'
-import { seenObject } from '../seen-events.ts'
+import { seenObject } from '../events/seen-events.ts'
 
 /** The most faults, and warnings, of what was read together that are told. */
 const mostTold = 50

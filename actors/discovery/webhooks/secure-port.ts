@@ -16,7 +16,7 @@ import { patient } from '../../runtime/ask.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
-import { OwnCertificate } from '../own-certificate.ts'
+import { OwnCertificate } from '../own-keys/own-certificate.ts'
 import { addReviewPages, type ReviewPagesParts } from './review-pages.ts'
 
 /** Maximum time for receiving a request, in milliseconds: the API server waits 30 s at most. */

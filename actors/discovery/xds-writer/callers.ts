@@ -14,8 +14,8 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { checkEvery } from '../../runtime/timers.ts'
-import { clusterOfActor } from '../given-sources.ts'
-import { type Admission, type Admitted, isRefused } from './admission.ts'
+import { clusterOfActor } from '../given/sources.ts'
+import { type Authenticated, type Authentication, isRefused } from './authentication.ts'
 import type { Connection } from './connection.ts'
 
 /** Interval at which streams with expired tokens are looked for, in milliseconds. */
@@ -23,7 +23,7 @@ const checkMs = 1000
 
 /** Dependencies and settings of {@link Callers}. */
 export interface CallerParts {
-  readonly admission: Admission
+  readonly authentication: Authentication
   /**
    * Whether callers of the secured port are authenticated (`XDS_AUTH`), and whether they must match the node that they name
    * (`PILOT_ENABLE_XDS_IDENTITY_CHECK`).
@@ -65,10 +65,10 @@ export class Callers {
   open(stream: GrpcStream, take: (caller: Caller | undefined) => void): void {
     if (!stream.isSecure || !this.#parts.authenticates) return take(undefined)
     const over = new AbortController()
-    const admitted = this.#parts.admission.admit(stream, 'xds', over.signal)
-    if (!(admitted instanceof Promise)) return this.#decide(stream, admitted, take)
+    const authenticated = this.#parts.authentication.authenticate(stream, 'xds', over.signal)
+    if (!(authenticated instanceof Promise)) return this.#decide(stream, authenticated, take)
     stream.onClose(() => over.abort())
-    void admitted.then((answer) => {
+    void authenticated.then((answer) => {
       if (!over.signal.aborted) this.#decide(stream, answer, take)
     })
   }
@@ -107,18 +107,18 @@ export class Callers {
     this.#ledger?.tell({ type: 'IdentityGone', connection: id }, id)
   }
 
-  #decide(stream: GrpcStream, admitted: Admitted, take: (caller: Caller) => void): void {
-    if (isRefused(admitted)) {
+  #decide(stream: GrpcStream, authenticated: Authenticated, take: (caller: Caller) => void): void {
+    if (isRefused(authenticated)) {
       this.#refused.inc({ reason: 'authentication' })
-      this.#parts.warn(`unauthenticated|${stream.peer}`, `stream from ${stream.peer} refused: ${admitted.message}: ${admitted.reason}`)
-      return stream.end(admitted.code, admitted.message)
+      this.#parts.warn(`unauthenticated|${stream.peer}`, `stream from ${stream.peer} refused: ${authenticated.message}: ${authenticated.reason}`)
+      return stream.end(authenticated.code, authenticated.message)
     }
     // Expiry of a client certificate is handled by the connection.
-    if (admitted.via === 'token') {
-      this.#ends.set(stream, endOfCredential(admitted.expiresAt, this.#parts.grace, randomInt(1000) / 1000))
+    if (authenticated.via === 'token') {
+      this.#ends.set(stream, endOfCredential(authenticated.expiresAt, this.#parts.grace, randomInt(1000) / 1000))
       stream.onClose(() => this.#ends.delete(stream))
     }
-    take(admitted)
+    take(authenticated)
   }
 
   #endExpired(): void {

@@ -11,11 +11,11 @@ import type { Call, CallStatus } from '../../rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import type { Counter } from '../../runtime/metrics.ts'
-import { type Admission, isRefused } from './admission.ts'
+import { type Authentication, isRefused } from './authentication.ts'
 
 /** Dependencies of the method. */
 export interface CertificateRpcParts {
-  readonly admission: Admission
+  readonly authentication: Authentication
   /** Asks the certificate authority for a signature, for as long as the call waits. Rejects when the authority does not answer. */
   readonly sign: (request: CertificateRequest, call: Call) => Promise<CertificateAnswer>
   readonly asked: Counter
@@ -50,8 +50,8 @@ export function certificateRpc(parts: CertificateRpcParts): ReadonlyMap<string, 
 }
 
 /** The method can be called on every port; calls in plain text are refused, because they have no credentials. */
-async function callerOf({ admission, unauthenticated, warn }: CertificateRpcParts, call: Call): Promise<Caller> {
-  const caller = await admission.admit(call, 'ca', call.signal)
+async function callerOf({ authentication, unauthenticated, warn }: CertificateRpcParts, call: Call): Promise<Caller> {
+  const caller = await authentication.authenticate(call, 'ca', call.signal)
   if (!isRefused(caller)) return caller
   unauthenticated.inc()
   warn(`unauthenticated|${call.peer}`, `request for a certificate from ${call.peer} refused: ${caller.reason}`)

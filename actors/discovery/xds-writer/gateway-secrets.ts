@@ -13,7 +13,7 @@ import type { Response } from '../../../src/xds/stream/session.ts'
 import type { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after } from '../../runtime/timers.ts'
-import { isRemoteActor, orchestratorSource, remoteActor } from '../given-sources.ts'
+import { isRemoteActor, orchestratorSource, remoteActor } from '../given/sources.ts'
 import type { Connection } from './connection.ts'
 
 /** The secrets of one reader, and the connections that read them. */

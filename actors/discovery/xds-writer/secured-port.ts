@@ -12,7 +12,7 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { every } from '../../runtime/timers.ts'
-import { OwnCertificate, type OwnCertificateParts } from '../own-certificate.ts'
+import { OwnCertificate, type OwnCertificateParts } from '../own-keys/own-certificate.ts'
 
 /** Messages about the secured port. */
 export type SecuredPortEvent = CertificateEvent | TrustEvent | MeshNamesEvent

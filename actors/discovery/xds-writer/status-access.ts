@@ -12,7 +12,7 @@ import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
 import type { PeerPrograms } from '../../http/peer-programs.ts'
 import type { CallStatus } from '../../rpc/call.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
-import { type Admission, type Asker, isRefused } from './admission.ts'
+import { type Asker, type Authentication, isRefused } from './authentication.ts'
 
 /** Whether information about a namespace may be disclosed at this moment. The result changes when the caller's credential expires. */
 export type MayRead = (namespace: string) => boolean
@@ -29,7 +29,7 @@ export interface StatusAsker extends Asker {
 
 /** Dependencies and settings of {@link StatusAccess}. */
 export interface StatusAccessParts {
-  readonly admission: Admission
+  readonly authentication: Authentication
   /** Whether local clients may ask in plain text (`ENABLE_DEBUG_ON_LOOPBACK`). */
   readonly onLoopback: boolean
   /** Looks up the program of a local client. */
@@ -66,7 +66,7 @@ export class StatusAccess {
   /** Returns the caller, {@link unconditional} for a local client in plain text, or the status with which the asker is refused. */
   async callerOf(asker: StatusAsker): Promise<Caller | typeof unconditional | CallStatus> {
     if (!asker.isSecure) return this.#ofLocal(asker)
-    const caller = await this.#parts.admission.admit(asker, 'pages')
+    const caller = await this.#parts.authentication.authenticate(asker, 'pages')
     return isRefused(caller) ? this.#refuse(asker, caller.reason, caller) : caller
   }
 
@@ -93,7 +93,7 @@ export class StatusAccess {
    * requests the page from the main thread.
    */
   async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageRefusal | (() => Promise<PageReply>)> {
-    const caller = await this.#parts.admission.admit(call, 'pages')
+    const caller = await this.#parts.authentication.authenticate(call, 'pages')
     if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller, isMarked: call.headers[changeHeader] !== undefined })
     const { code } = this.#refuse(call, caller.reason, caller)
     return code === status.unauthenticated ? { status: 401, headers: { 'www-authenticate': 'Bearer' } } : { status: 503, headers: {} }

@@ -4,6 +4,7 @@
  */
 import type { ProxyEvent, ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
 import { count } from '../../../src/model/counts.ts'
+import { ambiguous, findConnection } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { MeshNames } from '../../../src/names/mesh-names.ts'
 import {
@@ -19,7 +20,6 @@ import {
 } from '../../../src/xds/status/status-messages.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import { encodeResponse, type ResponseResource } from '../../../src/xds/stream/response.ts'
-import { ambiguous, findConnection } from '../named-connection.ts'
 import type { Connection } from './connection.ts'
 import type { ConnectionStatus, ConnectionsOfAll } from './connection-debug.ts'
 import type { MayRead, StatusAccess } from './status-access.ts'

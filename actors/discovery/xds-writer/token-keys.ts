@@ -3,7 +3,7 @@ import type { TokenKeySet, TokenKeysEvent, TokenKeysQuestion } from '../../../pr
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import type { TokenKeys } from '../../../src/policy/token-keys.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import type { KeySource } from '../token-checks.ts'
+import type { KeySource } from '../tokens/token-checks.ts'
 
 /** Minimum interval between two questions that tokens with unknown key ids cause, in milliseconds. */
 const minRenewalMs = 1000

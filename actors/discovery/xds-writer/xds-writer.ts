@@ -48,11 +48,11 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { TokenChecks } from '../token-checks.ts'
-import { reviewedByCluster } from '../token-reviewer.ts'
+import { TokenChecks } from '../tokens/token-checks.ts'
+import { reviewedByCluster } from '../tokens/token-reviewer.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import { adminPassing } from './admin-passing.ts'
-import { Admission } from './admission.ts'
+import { Authentication } from './authentication.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
 import { certificateService, certificateServiceNames } from './certificate-service.ts'
@@ -187,16 +187,16 @@ class XdsWriter implements Behaviour<Message, Sent> {
       log: context.log,
       metrics: context.metrics,
     })
-    const admission = this.#admissionBy(tokens)
+    const authentication = this.#authenticationBy(tokens)
     this.#callers = new Callers({
-      admission,
+      authentication,
       authenticates: this.#features.XDS_AUTH,
       checksNode: this.#features.PILOT_ENABLE_XDS_IDENTITY_CHECK,
       grace: this.#features.PILOT_XDS_CREDENTIAL_GRACE,
       metrics: context.metrics,
       warn: (kind, line) => this.#warn(kind, line),
     })
-    const access = this.#accessOf(admission)
+    const access = this.#accessOf(authentication)
     const streams = {
       ...{ access, names: this.#names, nonce: this.#sessionParts.nonce, version: () => new Date(wallClockMs()).toISOString() },
       ask: <Answer>(question: string, ...details: unknown[]) => context.ask<Answer>(question, ...details),
@@ -204,14 +204,14 @@ class XdsWriter implements Behaviour<Message, Sent> {
     }
     this.#statusStreams = new StatusStreams(streams)
     this.#configStreams = new ConfigStreams({ ...streams, meshNames: () => this.#secured.names })
-    this.#server = this.#serverOf(admission, access)
+    this.#server = this.#serverOf(authentication, access)
     // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
   }
 
-  #admissionBy(tokens: TokenChecks): Admission {
+  #authenticationBy(tokens: TokenChecks): Authentication {
     const { askFor, config } = this.#context
-    return new Admission(
+    return new Authentication(
       (question, signal) => tokens.check(question, signal),
       ({ peer, connection }) => this.#server.trust(peer, connection),
       config.followsClusters ? (cluster) => askFor(patient, 'isNamed', cluster) : undefined,
@@ -219,10 +219,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** Who may see what of the service. */
-  #accessOf(admission: Admission): StatusAccess {
+  #accessOf(authentication: Authentication): StatusAccess {
     const context = this.#context
     return new StatusAccess({
-      admission,
+      authentication,
       onLoopback: context.config.statusOnLoopback,
       peers: new PeerPrograms({ listeningOn: portsOfProxies(() => context.ask('portsOfProxies')) }),
       names: () => this.#secured.names,
@@ -231,12 +231,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** The server of discovery streams, and of the calls and pages on the same ports. */
-  #serverOf(admission: Admission, access: StatusAccess): GrpcServer {
+  #serverOf(authentication: Authentication, access: StatusAccess): GrpcServer {
     const context = this.#context
     const failed = (path: string, error: unknown) => context.log('ads').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
     const certificates = () =>
       certificateService({
-        admission,
+        authentication,
         sign: (request, call) => context.askFor(call, 'signCertificate', request),
         metrics: context.metrics,
         warn: (kind, line) => this.#warn(kind, line, 'serverca'),

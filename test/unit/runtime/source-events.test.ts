@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { coalescingKey, sourceObjects } from '../../../actors/discovery/source-events.ts'
+import { coalescingKey, sourceObjects } from '../../../actors/discovery/events/source-events.ts'
 import { Mailbox } from '../../../actors/runtime/mailbox.ts'
 import { ObjectRegister } from '../../../actors/runtime/register.ts'
 import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.ts'

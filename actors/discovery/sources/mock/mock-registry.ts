@@ -18,7 +18,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
-import { sendEvent } from '../../source-events.ts'
+import { sendEvent } from '../../events/source-events.ts'
 
 const shortestTickMs = 10
 /** Maximum backlog of changes after the thread was blocked, in seconds of the rate. */

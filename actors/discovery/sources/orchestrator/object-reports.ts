@@ -5,7 +5,7 @@ import type { ParsedFile } from '../../../../src/config/parse.ts'
 import { mapping } from '../../../../src/config/shape.ts'
 import { count } from '../../../../src/model/counts.ts'
 import type { MeshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
-import { heldStatus, longestStatus } from '../../../../src/orchestrator/object-status.ts'
+import { heldStatus, longestStatus } from '../../../../src/status/object-status.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
 import type { ScopedLogger } from '../../../runtime/logger.ts'
 

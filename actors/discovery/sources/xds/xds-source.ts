@@ -22,7 +22,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
-import { sendEvent } from '../../source-events.ts'
+import { sendEvent } from '../../events/source-events.ts'
 import type { FilesPage } from '../files/file-watcher.ts'
 import { measureSource } from '../source-metrics.ts'
 import { ControlPlaneStream, readTlsFiles } from './control-plane-stream.ts'

@@ -1,5 +1,5 @@
 /** Finds the connection that a caller names. */
-import { nameOfNode } from '../../src/model/proxy.ts'
+import { nameOfNode } from './proxy.ts'
 
 interface Named {
   readonly connectionId: string

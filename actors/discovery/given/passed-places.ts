@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { PassedListening } from '../http/passed-connection.ts'
+import type { PassedListening } from '../../http/passed-connection.ts'
 
 /** The places of all writers, in a directory that only this user may enter. */
 export interface PassedPlaces {

@@ -1,14 +1,14 @@
 /** The exchange of this replica of discovery with the others of its revision, where it is switched on (`MESHD_REPLICA_ADDRESS`; docs/operation.md, A1 to A6). */
-import type { ProcessSecrets } from '../../protocols/messages/config.ts'
-import type { Features } from '../../src/config/features.ts'
-import { presenceTimes } from '../../src/orchestrator/live-replicas.ts'
-import { replicaAddress } from '../../src/orchestrator/replica-answers.ts'
-import { monotonicMs } from '../runtime/clock.ts'
-import type { Logger, ScopedLogger } from '../runtime/logger.ts'
-import { after, type Timer } from '../runtime/timers.ts'
-import { OtherReplicas } from './admin/other-replicas.ts'
-import { type AnswerReplica, ReplicaPort, replicaKey } from './admin/replica-port.ts'
-import type { ReplicaPresence } from './registrar/replica-presence.ts'
+import type { ProcessSecrets } from '../../../protocols/messages/config.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
+import { replicaAddress } from '../../../src/orchestrator/replica-answers.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { OtherReplicas } from '../admin/other-replicas.ts'
+import { type AnswerReplica, ReplicaPort, replicaKey } from '../admin/replica-port.ts'
+import type { ReplicaPresence } from '../registrar/replica-presence.ts'
 
 /** What the exchange depends on. */
 export interface GivenReplicas {

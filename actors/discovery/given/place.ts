@@ -1,9 +1,9 @@
 /** Decides where the control plane keeps its state: in a directory, or in Secrets of the cluster (docs/certificates.md, K1 and K8). */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { StatePlace } from '../../protocols/messages/authority.ts'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { Features } from '../../src/config/features.ts'
+import type { StatePlace } from '../../../protocols/messages/authority.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
 import type { Notice } from './exposure.ts'
 
 /** The place, and the line for the log about it. */

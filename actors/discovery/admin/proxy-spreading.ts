@@ -1,10 +1,10 @@
 /** Ends connections of proxies of which this replica of discovery serves more than its share, so that they come back at others (docs/operation.md, R3). */
-import { ProxySpread, type ReplicaLoad, spreadTimes } from '../../src/orchestrator/proxy-spread.ts'
-import { monotonicMs } from '../runtime/clock.ts'
-import type { ScopedLogger } from '../runtime/logger.ts'
-import type { Supervisor } from '../runtime/supervisor.ts'
-import { every } from '../runtime/timers.ts'
-import type { OtherReplicas } from './admin/other-replicas.ts'
+import { ProxySpread, type ReplicaLoad, spreadTimes } from '../../../src/orchestrator/proxy-spread.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+import { every } from '../../runtime/timers.ts'
+import type { OtherReplicas } from './other-replicas.ts'
 
 /** What spreading depends on. */
 export interface SpreadingParts {

@@ -1,7 +1,7 @@
 /** Decides, from variables and directories, whether this process has a certificate authority, and whose. */
-import type { StatePlace } from '../../protocols/messages/authority.ts'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { Features } from '../../src/config/features.ts'
+import type { StatePlace } from '../../../protocols/messages/authority.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
 
 /** The value of `EXTERNAL_CA` with which a signer of the orchestrator signs. */
 const bySigner = 'MESHD_RA_ORCHESTRATOR_API'
@@ -29,7 +29,7 @@ export async function givenAuthority(
   if (EXTERNAL_CA !== '') return { signs: true, by: 'signer' }
   if (PILOT_CERT_PROVIDER === 'orchestrator' && hasCluster && ORCH_SIGNER === '')
     throw new Error('environment variable PILOT_CERT_PROVIDER: orchestrator needs ORCH_SIGNER, the signer of the serving certificate')
-  const [{ readPluggedIn }, { openFileStorage }] = await Promise.all([import('./authority/plugged-in.ts'), import('./authority/file-storage.ts')])
+  const [{ readPluggedIn }, { openFileStorage }] = await Promise.all([import('../authority/plugged-in.ts'), import('../authority/file-storage.ts')])
   await readPluggedIn(ROOT_CA_DIR)
   if (place.kind === 'directory') await (await openFileStorage(MESHD_CA_STATE_DIR)).close()
   return { signs: true, by: 'own' }

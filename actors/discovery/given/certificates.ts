@@ -1,6 +1,6 @@
 /** The flags for the certificate of the secured port. */
-import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { CertificateFiles } from '../../../protocols/messages/certificates.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 
 /** Returns the files that the flags name; undefined when there are none. Throws an Error that names the missing flag. */
 export function certificateFiles(options: Pick<DiscoveryOptions, 'tlsCertFile' | 'tlsKeyFile' | 'caCertFile'>): CertificateFiles | undefined {

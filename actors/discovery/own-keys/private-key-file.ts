@@ -1,7 +1,7 @@
 /** The only functions that read private keys in PEM from files and Secrets, so that no error message quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { readBoundedFileSync } from '../runtime/bounded-file.ts'
-import { checkOwnFile } from '../runtime/own-directory.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
+import { checkOwnFile } from '../../runtime/own-directory.ts'
 
 /** Maximum size of a key file, in bytes. */
 const largestKey = 65_536

@@ -1,7 +1,7 @@
 /** Checks the files and the directory that flags name: explicitly given paths must exist at start, default paths may be absent. */
 import { accessSync, constants, statSync } from 'node:fs'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { isGone } from '../runtime/bounded-file.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import { isGone } from '../../runtime/bounded-file.ts'
 
 /** Throws an Error that names the flag and path of an explicitly given file or directory that cannot be read. */
 export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'configDir' | 'meshConfig' | 'networksConfig'>): void {

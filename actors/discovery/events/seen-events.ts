@@ -1,6 +1,6 @@
 /** The object that each event of a source to the analyzer is about: under its key events coalesce, and a replay withdraws it. */
-import type { SeenEvent } from '../../protocols/messages/analysis.ts'
-import type { Said } from '../runtime/register.ts'
+import type { SeenEvent } from '../../../protocols/messages/analysis.ts'
+import type { Said } from '../../runtime/register.ts'
 
 /** The types of the events, in the order of their letters in keys. */
 const letters = { ResourceSeen: 'r', SecretsSeen: 's', FaultsSeen: 'f', InjectorSeen: 'i' } as const

@@ -16,9 +16,9 @@ import type {
   WithdrawnObject,
 } from '../../protocols/messages/object-status.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
+import { RequestBudget } from '../orchestrator/request-budget.ts'
+import { isNewer } from '../orchestrator/resource-versions.ts'
 import { conditionMessage, isSaid, isSaidReconciled, statusPatch, type WantedCondition, type WantedStatus } from './object-status.ts'
-import { RequestBudget } from './request-budget.ts'
-import { isNewer } from './resource-versions.ts'
 
 /** Pauses after failures: of all writes or of those of one resource, and of one object. */
 const pauses: { readonly shared: Pauses; readonly object: Pauses } = {

@@ -2,8 +2,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { AnalysisMessage, HeldStatus, MeshObject, StatusOutcome } from '../../../protocols/messages/object-status.ts'
-import { heldStatus, statusPatch } from '../../../src/orchestrator/object-status.ts'
-import { type DueStatus, ObjectStatuses } from '../../../src/orchestrator/object-statuses.ts'
+import { heldStatus, statusPatch } from '../../../src/status/object-status.ts'
+import { type DueStatus, ObjectStatuses } from '../../../src/status/object-statuses.ts'
 import { runs } from '../../harness/seed.ts'
 
 const date = '2026-11-28T12:00:00Z'

@@ -1,6 +1,6 @@
 /** The log lines at start that say which listening address serves what to which callers. */
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { Features } from '../../src/config/features.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
 
 /** A log line. */
 export interface Notice {

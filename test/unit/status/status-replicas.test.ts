@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { HeldStatus, MeshObject, StatusOutcome } from '../../../protocols/messages/object-status.ts'
-import { type DueStatus, ObjectStatuses } from '../../../src/orchestrator/object-statuses.ts'
+import { type DueStatus, ObjectStatuses } from '../../../src/status/object-statuses.ts'
 import { runs } from '../../harness/seed.ts'
 
 const key = 'VirtualService/ns/a'

@@ -1,9 +1,9 @@
 /** The object that each source event is about: determines the key under which events coalesce, and what a replay withdraws. */
-import type { RegistryId } from '../../protocols/data.ts'
-import type { SourceEvent } from '../../protocols/messages/push.ts'
-import { monotonicMs } from '../runtime/clock.ts'
-import type { Peer } from '../runtime/link.ts'
-import type { ObjectRule } from '../runtime/register.ts'
+import type { RegistryId } from '../../../protocols/data.ts'
+import type { SourceEvent } from '../../../protocols/messages/push.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import type { ObjectRule } from '../../runtime/register.ts'
 
 /** The source of which an actor tells, as its events and objects name it: `files` for the actor `source/files`. */
 export const sourceOfActor = (actor: string): string => actor.slice(actor.indexOf('/') + 1)

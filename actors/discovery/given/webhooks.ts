@@ -1,10 +1,10 @@
 /** Decides where webhooks are served (docs/operation.md, W1). */
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { ValidationControllerConfig } from '../../protocols/messages/validation-webhook.ts'
-import type { Features } from '../../src/config/features.ts'
-import { webhookConfigName } from '../../src/orchestrator/validation-webhook.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { ValidationControllerConfig } from '../../../protocols/messages/validation-webhook.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { webhookConfigName } from '../../../src/orchestrator/validation-webhook.ts'
 import type { Notice } from './exposure.ts'
-import type { GivenServing } from './given-serving.ts'
+import type { GivenServing } from './serving.ts'
 
 /** Where webhooks are served. */
 export interface GivenWebhooks {

@@ -1,6 +1,6 @@
 /** Standard input of commands that read objects. */
 import type { Readable } from 'node:stream'
-import { hasNoDocument } from '../../src/config/yaml-documents.ts'
+import { hasNoDocument } from '../../../src/config/yaml-documents.ts'
 
 /** Reads an input whole; undefined: it has more than `most` bytes. */
 export async function inputBytes(input: Readable, most: number): Promise<Buffer | undefined> {

@@ -6,13 +6,13 @@ import { generateKeyPair, type KeyObject, randomInt, X509Certificate } from 'nod
 import { isIP } from 'node:net'
 import { promisify } from 'node:util'
 import ipaddr from 'ipaddr.js'
-import type { CertificateAnswer, ServingCertificateRequest } from '../../protocols/messages/authority.ts'
-import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
-import type { WantedName } from '../../src/ca/signing-request.ts'
-import type { Pauses } from '../../src/model/back-off.ts'
-import { wallClockMs } from '../runtime/clock.ts'
-import type { ScopedLogger } from '../runtime/logger.ts'
-import { Renewal } from '../runtime/renewal.ts'
+import type { CertificateAnswer, ServingCertificateRequest } from '../../../protocols/messages/authority.ts'
+import type { ServingCertificate } from '../../../protocols/messages/certificates.ts'
+import type { WantedName } from '../../../src/ca/signing-request.ts'
+import type { Pauses } from '../../../src/model/back-off.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { Renewal } from '../../runtime/renewal.ts'
 
 /** Dependencies of {@link OwnCertificate}. */
 export interface OwnCertificateParts {
@@ -78,7 +78,7 @@ export class OwnCertificate {
   }
 
   async #ask(): Promise<Signed> {
-    const { makeSigningRequest } = await import('../../src/ca/signing-request.ts')
+    const { makeSigningRequest } = await import('../../../src/ca/signing-request.ts')
     const { privateKey } = await newKeyPair('ec', { namedCurve: 'P-256' })
     const answer = await this.#parts.sign({ csr: makeSigningRequest(privateKey, this.#hosts.map(wantedName)) })
     if ('code' in answer) throw new Error(answer.message)

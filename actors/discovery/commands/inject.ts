@@ -1,20 +1,20 @@
 /** The work of `pilot-discovery inject`: reads documents and configuration, and prints the documents with their sidecars (docs/injection.md, N14). */
 import { resolve } from 'node:path'
 import { stringify } from 'yaml'
-import type { InjectOrder, InjectorTexts } from '../../protocols/messages/injection.ts'
-import { readFeatures } from '../../src/config/features.ts'
-import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../../src/config/mesh-config.ts'
-import { agentDefaults } from '../../src/inject/agent-defaults.ts'
-import { type InjectionConfiguration, readInjectionConfiguration } from '../../src/inject/configuration.ts'
-import { defaultConfig, defaultValues } from '../../src/inject/default-template.ts'
-import { injectDocuments } from '../../src/inject/documents.ts'
-import { meshNames } from '../../src/names/mesh-names.ts'
-import { injectorNames } from '../../src/orchestrator/injector-object.ts'
-import { settingsNames } from '../../src/orchestrator/settings-object.ts'
-import { readBoundedFile } from '../runtime/bounded-file.ts'
-import { replaceFile } from '../runtime/durable-file.ts'
+import type { InjectOrder, InjectorTexts } from '../../../protocols/messages/injection.ts'
+import { readFeatures } from '../../../src/config/features.ts'
+import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { agentDefaults } from '../../../src/inject/agent-defaults.ts'
+import { type InjectionConfiguration, readInjectionConfiguration } from '../../../src/inject/configuration.ts'
+import { defaultConfig, defaultValues } from '../../../src/inject/default-template.ts'
+import { injectDocuments } from '../../../src/inject/documents.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { injectorNames } from '../../../src/orchestrator/injector-object.ts'
+import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
+import { replaceFile } from '../../runtime/durable-file.ts'
+import { templateLibrary } from '../webhooks/template-library.ts'
 import { inputBytes, withObjects } from './standard-input.ts'
-import { templateLibrary } from './webhooks/template-library.ts'
 
 /** The most bytes of documents, and of a file with configuration. */
 const most = { documents: 32 * 1024 * 1024, configuration: 2 * 1024 * 1024 }
@@ -86,8 +86,8 @@ async function standardInput(): Promise<string> {
 /** Reads the ConfigMaps of a control plane. Each of them may be missing, but not the one with the configuration of injection. */
 async function clusterTexts({ orchconfig, meshNamespace }: InjectOrder, podNamespace: string, revision: string): Promise<Partial<Texts>> {
   const [{ ClusterApi, requestSettings }, { ClusterConnection }] = await Promise.all([
-    import('./cluster/cluster-api.ts'),
-    import('./cluster/cluster-connection.ts'),
+    import('../cluster/cluster-api.ts'),
+    import('../cluster/cluster-connection.ts'),
   ])
   const namespace = meshNamespace || podNamespace
   const api = new ClusterApi(

@@ -1,9 +1,9 @@
 /** Decides whether debug pages and client status are open to local callers without a credential. */
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { Features } from '../../src/config/features.ts'
-import { secretNames } from '../../src/names/secret-names.ts'
-import { within } from '../runtime/timers.ts'
-import type { CallSecret } from './cluster/secret-calls.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { secretNames } from '../../../src/names/secret-names.ts'
+import { within } from '../../runtime/timers.ts'
+import type { CallSecret } from '../cluster/secret-calls.ts'
 
 /** The longest time that a start waits for the Secret of an authority, in milliseconds. */
 const longestMs = 5000
@@ -21,7 +21,7 @@ export async function isOpenOnLoopback(
   const wanted = features.ENABLE_DEBUG_ON_LOOPBACK
   if (wanted !== 'auto') return wanted
   if (tlsCertFile !== '') return false
-  const { isPluggedIn } = await import('./authority/plugged-in.ts')
+  const { isPluggedIn } = await import('../authority/plugged-in.ts')
   // A directory, or a Secret, that cannot be read counts as one with an authority.
   return !(await isPluggedIn(features.ROOT_CA_DIR).catch(() => true)) && (secrets === undefined || (await isMissing(secrets.call)))
 }

@@ -1,13 +1,13 @@
 /** Decides where the serving certificate of the secured port comes from. */
-import type { CertificateFiles, ServingCertificate } from '../../protocols/messages/certificates.ts'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { Features } from '../../src/config/features.ts'
-import { controlPlaneHosts, isHost } from '../../src/names/control-plane-hosts.ts'
-import { validityFault } from '../http/certificate.ts'
-import { wallClockMs } from '../runtime/clock.ts'
+import type { CertificateFiles, ServingCertificate } from '../../../protocols/messages/certificates.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { controlPlaneHosts, isHost } from '../../../src/names/control-plane-hosts.ts'
+import { validityFault } from '../../http/certificate.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import type { GivenAuthority } from './authority.ts'
+import { certificateFiles } from './certificates.ts'
 import type { Notice } from './exposure.ts'
-import type { GivenAuthority } from './given-authority.ts'
-import { certificateFiles } from './given-certificates.ts'
 
 /** The source of the serving certificate: files from flags, the process's own certificate authority, or none. */
 export type GivenServing =

@@ -1,10 +1,10 @@
 /** Decides what the service reads services and configuration from, and whether that can ever make it ready. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { ClusterOrigin } from '../../protocols/messages/orchestrator.ts'
-import { type ConfigSource, clusterSource } from '../../src/config/config-sources.ts'
-import type { Features } from '../../src/config/features.ts'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
+import { type ConfigSource, clusterSource } from '../../../src/config/config-sources.ts'
+import type { Features } from '../../../src/config/features.ts'
 import type { Notice } from './exposure.ts'
 
 /** The name of the source that reads the orchestrator. Without a cluster there is no actor of this name. */

@@ -2,17 +2,17 @@
  * Verifies workload tokens (docs/identity.md, K1 to K9), on the thread that was presented them. Keys are public, so every thread may have
  * them; the authenticator obtains them. No tokens and no callers are kept.
  */
-import type { Caller, TokenAnswer, TokenQuestion, TokenVerdict } from '../../protocols/messages/identity.ts'
-import { RefusedTokens } from '../../src/identity/refused-tokens.ts'
-import { workloadId } from '../../src/identity/spiffe-id.ts'
-import { checkClaims, longestToken, rulesFor } from '../../src/identity/token-check.ts'
-import type { TokenRule } from '../../src/identity/token-rules.ts'
-import { described, type ReadToken, readToken } from '../../src/policy/signed-token.ts'
-import type { TokenKeys } from '../../src/policy/token-keys.ts'
-import { wallClockMs } from '../runtime/clock.ts'
-import { FairWork, refusedJob } from '../runtime/fair-work.ts'
-import type { Logger } from '../runtime/logger.ts'
-import { Counter, type MetricRegistry } from '../runtime/metrics.ts'
+import type { Caller, TokenAnswer, TokenQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
+import { RefusedTokens } from '../../../src/identity/refused-tokens.ts'
+import { workloadId } from '../../../src/identity/spiffe-id.ts'
+import { checkClaims, longestToken, rulesFor } from '../../../src/identity/token-check.ts'
+import type { TokenRule } from '../../../src/identity/token-rules.ts'
+import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
+import type { TokenKeys } from '../../../src/policy/token-keys.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /**
  * Bounds of signature checks: how many at a time, which leaves threads of Node's pool to other work, and how many tokens wait for one, with

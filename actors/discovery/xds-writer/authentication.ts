@@ -19,7 +19,7 @@ export interface Asker {
 }
 
 /** The result of authentication: the caller, or the status with which the stream or call is refused. */
-export type Admitted = Caller | Refusal
+export type Authenticated = Caller | Refusal
 
 /** A refusal. `message` is sent to the client and does not depend on the reason; `reason` is for the log only. */
 export interface Refusal extends CallStatus {
@@ -27,7 +27,7 @@ export interface Refusal extends CallStatus {
 }
 
 /** Whether the result is a refusal. */
-export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in admitted
+export const isRefused = (authenticated: Authenticated): authenticated is Refusal => 'code' in authenticated
 
 /**
  * Bounds of the tokens being verified: how many at a time, of all clients and of one, and how many wait, with their size in bytes. A token that waits costs less than one that is refused at once, because its client then sends the next. Clients take
@@ -41,10 +41,10 @@ const tokenBytes = 16_384
 /** A verification under way, for streams and calls of one connection. It is given up when all of them have ended. */
 class Verification {
   readonly #gone = new AbortController()
-  readonly answer: Promise<Admitted>
+  readonly answer: Promise<Authenticated>
   #waiting = 0
 
-  constructor(begin: (gone: AbortSignal) => Promise<Admitted>) {
+  constructor(begin: (gone: AbortSignal) => Promise<Authenticated>) {
     this.answer = begin(this.#gone.signal)
   }
 
@@ -53,7 +53,7 @@ class Verification {
   }
 
   /** Adds a stream or call, whose signal is aborted when it has ended. */
-  join(signal: AbortSignal | undefined): Promise<Admitted> {
+  join(signal: AbortSignal | undefined): Promise<Authenticated> {
     this.#waiting++
     signal?.addEventListener('abort', () => --this.#waiting === 0 && this.#gone.abort(), { once: true })
     return this.answer
@@ -67,7 +67,7 @@ export type Authenticate = (question: TokenQuestion, signal: AbortSignal) => Pro
 export type IsNamed = (cluster: string) => Promise<boolean>
 
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
-export class Admission {
+export class Authentication {
   readonly #authenticate: Authenticate
   readonly #trusted: (asker: Asker) => void
   readonly #isNamed: IsNamed | undefined
@@ -92,7 +92,7 @@ export class Admission {
    * certificate. Plain-text
    * connections are always refused. The promise never rejects. A token is not verified when `signal` is aborted: nobody waits.
    */
-  admit(asker: Asker, service: TokenQuestion['service'] = 'xds', signal?: AbortSignal): Admitted | Promise<Admitted> {
+  authenticate(asker: Asker, service: TokenQuestion['service'] = 'xds', signal?: AbortSignal): Authenticated | Promise<Authenticated> {
     if (!asker.isSecure) return unauthenticated('the connection is in plain text')
     if (asker.certificateCaller) return this.#vouchedFor(asker.certificateCaller)
     const { authorization = '', clusterid } = asker.headers
@@ -100,16 +100,16 @@ export class Admission {
     if (token === undefined) return unauthenticated('neither a client certificate nor a token')
     if (token.length > tokenBytes) return unauthenticated(`the token has more than ${tokenBytes} bytes`)
     const cluster = typeof clusterid === 'string' ? { clusterId: clusterid } : {}
-    const admitted = this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
-    if (!(admitted instanceof Promise)) return admitted
-    return admitted.then((result) => {
+    const authenticated = this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
+    if (!(authenticated instanceof Promise)) return authenticated
+    return authenticated.then((result) => {
       if (!isRefused(result)) this.#trusted(asker)
       return result
     })
   }
 
   /** A certificate of a pod of another cluster counts as long as the cluster is one of the mesh (docs/identity.md, I12). */
-  #vouchedFor(caller: Caller): Admitted | Promise<Admitted> {
+  #vouchedFor(caller: Caller): Authenticated | Promise<Authenticated> {
     const { cluster } = caller
     if (!this.#isNamed || !cluster || cluster.isOwn) return caller
     const { id } = cluster
@@ -121,7 +121,11 @@ export class Admission {
     )
   }
 
-  #examine(connection: object, question: TokenQuestion & { readonly client: string }, signal: AbortSignal | undefined): Promise<Admitted> | Refusal {
+  #examine(
+    connection: object,
+    question: TokenQuestion & { readonly client: string },
+    signal: AbortSignal | undefined,
+  ): Promise<Authenticated> | Refusal {
     const open = this.#open.get(connection) ?? new Map<string, Verification>()
     const key = JSON.stringify([question.service, question.clusterId, question.token])
     const same = open.get(key)
@@ -131,7 +135,7 @@ export class Admission {
       const run = () => this.#verify(question, gone)
       return this.#work
         .run({ client, bytes: token.length, run, isGone: () => gone.aborted })
-        .then((admitted) => (admitted === refusedJob ? unavailable('too many tokens are being examined') : admitted))
+        .then((authenticated) => (authenticated === refusedJob ? unavailable('too many tokens are being examined') : authenticated))
         .finally(() => {
           if (open.get(key) === verification) open.delete(key)
           if (open.size === 0) this.#open.delete(connection)
@@ -142,7 +146,7 @@ export class Admission {
     return verification.join(signal)
   }
 
-  async #verify(question: TokenQuestion, gone: AbortSignal): Promise<Admitted> {
+  async #verify(question: TokenQuestion, gone: AbortSignal): Promise<Authenticated> {
     try {
       const answer = await this.#authenticate(question, gone)
       if ('caller' in answer) return answer.caller
