@@ -2,6 +2,7 @@
  * Decides on objects that the API server asks about before it stores them (docs/operation.md, W5 and W6): by the declarations of the kinds, as
  * files and stored objects are read.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { Kind } from './kinds/kind.ts'
@@ -9,7 +10,7 @@ import { type KindName, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
 import { type DocumentFault, parseConfigDocument } from './parse.ts'
 import type { PatternChecks } from './patterns.ts'
-import { type Fault, isMapping } from './shape.ts'
+import { type Fault, isMapping, mapping } from './shape.ts'
 import { withoutEffect } from './without-effect.ts'
 
 /** What became of a review, a label of `galley_validation_failed` unless it is `passed`. */
@@ -54,14 +55,33 @@ export function decideAdmission(request: AdmissionRequest, checks: AdmissionChec
   if (!isMapping(object)) return denied('yaml_decode_error', 'error decoding configuration: the object is no mapping')
   // What an object that is being deleted says does not count any more, and its finalizers must not be kept from being removed.
   if (isEnding(object)) return decided('passed', { allowed: true })
-  const given = completed(object, request)
-  const { objects, faults, warnings } = read(given, request, checks)
-  if (faults.length > 0) return denied('invalid_resource', `configuration is invalid: ${faults.map(said).join('; ')}`)
-  const unknown = Object.keys(object).find((field) => !documentFields.has(field))
-  if (unknown !== undefined)
-    return denied('invalid_resource', `unknown field ${JSON.stringify(unknown.slice(0, 100))} on ${kind.name} resource ${placeOf(request, object)}`)
+  const { faults, unknown, warnings } = judged(object, kind, request, checks)
+  const wrong = [...faults, ...unknown]
+  if (wrong.length === 0) return decided('passed', { allowed: true, warnings })
+  const message = faults.length > 0 ? `configuration is invalid: ${faults.join('; ')}` : unknown.join('')
+  if (!areStored(wrong, kind, request, checks)) return denied('invalid_resource', message)
+  return decided('passed', { allowed: true, warnings: [`allowed, since the stored object has the same spec: ${message}`, ...warnings] })
+}
+
+/** Why an object is invalid, and what its user is told besides. */
+function judged(object: Readonly<Record<string, unknown>>, { name }: Kind<KindName>, request: AdmissionRequest, checks: AdmissionChecks) {
+  const { objects, faults, warnings } = read(completed(object, request), request, checks)
   const idle = objects.flatMap((each) => withoutEffect(each, checks.names.domain))
-  return decided('passed', { allowed: true, warnings: [...warnings, ...idle].map(said) })
+  const field = Object.keys(object).find((each) => !documentFields.has(each))
+  const unknown = field === undefined ? [] : [`unknown field ${JSON.stringify(field.slice(0, 100))} on ${name} resource ${placeOf(request, object)}`]
+  return { faults: faults.map(said), unknown, warnings: [...warnings, ...idle].map(said) }
+}
+
+/**
+ * Whether a request leaves the spec of an object and all that is wrong with it as they are stored. Objects that were stored before they were checked
+ * would not get rid of their finalizers otherwise.
+ */
+function areStored(wrong: readonly string[], kind: Kind<KindName>, request: AdmissionRequest, checks: AdmissionChecks): boolean {
+  const { operation, object, oldObject } = request
+  if (operation !== 'UPDATE' || !isMapping(oldObject) || !isDeepStrictEqual(mapping(object).spec, oldObject.spec)) return false
+  const { faults, unknown } = judged(oldObject, kind, request, checks)
+  const before = new Set([...faults, ...unknown])
+  return wrong.every((reason) => before.has(reason))
 }
 
 function kindOf({ kind: { group, version, kind } }: AdmissionRequest, names: MeshNames): Kind<KindName> | undefined {

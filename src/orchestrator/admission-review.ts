@@ -1,6 +1,7 @@
 /** AdmissionReviews of the API server (`admission.k8s.io`), read from JSON and answered in JSON (docs/operation.md, W3). */
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
 import { isMapping } from '../config/shape.ts'
+import { reviewHead } from './review-head.ts'
 
 /** The bounds of a review: bytes of its JSON, and how deep mappings and lists may be nested in it. */
 export const reviewLimits = {
@@ -32,7 +33,11 @@ const [newest = ''] = versions
 /** Reads a review. Never throws. */
 export function readReview(body: Uint8Array): Review | UnreadReview {
   const unread = (fault: string, apiVersion = newest, uid = ''): UnreadReview => ({ apiVersion, uid, fault: `error decoding the review: ${fault}` })
-  if (isDeeperThan(body, reviewLimits.depth)) return unread(`it is nested deeper than ${reviewLimits.depth} levels`)
+  if (isDeeperThan(body, reviewLimits.depth)) {
+    // Without the uid, the server would tell its user that the answer is wrong, and not why the object is denied.
+    const { apiVersion, uid } = reviewHead(body)
+    return unread(`it is nested deeper than ${reviewLimits.depth} levels`, versions.includes(apiVersion) ? apiVersion : newest, uid)
+  }
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))

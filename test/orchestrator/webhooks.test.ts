@@ -13,6 +13,10 @@ const route = (weights: readonly number[]) => ({
   spec: { hosts: ['reviews'], http: [{ route: weights.map((weight) => ({ destination: { host: 'reviews' }, weight })) }] },
 })
 
+/** Objects that are stored before anybody checks them, with a finalizer. */
+const stored = ['changed', 'removed']
+const invalid = (name: string) => ({ ...route([0, 0]), metadata: { name, namespace: 'default', finalizers: ['example.com/kept'] } })
+
 describe('webhooks of a real API server', function () {
   this.timeout(400_000)
   let cluster: TestCluster
@@ -48,7 +52,7 @@ describe('webhooks of a real API server', function () {
     cluster = await TestCluster.start()
     programImages(cluster, '')
     const definitions = meshDefinitions()
-    establish(cluster, ...['virtualservices', 'gateways', 'authorizationpolicies'].map((plural) => definitions.get(plural) as string))
+    establish(cluster, ...['virtualservices', 'gateways', 'authorizationpolicies', 'envoyfilters'].map((plural) => definitions.get(plural) as string))
     cluster.apply(manifest('access.yaml'), manifest('discovery.yaml'))
     settled(cluster, 'mesh-system', 'meshd')
   })
@@ -61,6 +65,7 @@ describe('webhooks of a real API server', function () {
         .includes('there is no ValidatingWebhookConfiguration meshd-mesh-system: nothing is kept'),
     )
     expect(refusal(route([-1]))).to.match(/weight/)
+    for (const name of stored) expect(refusal(invalid(name))).to.equal('')
   })
 
   it('get certificates, and fail closed once they were seen to deny', async () => {
@@ -85,6 +90,33 @@ describe('webhooks of a real API server', function () {
     const patch = ['patch', 'virtualservice', 'reviews', '--type', 'merge', '-p', JSON.stringify({ spec: { hosts: ['*'] } })]
     expect(() => cluster.kubectl(patch)).to.throw('the host * is only allowed with gateways other than mesh')
     cluster.kubectl(['delete', 'virtualservice', 'reviews'])
+  })
+
+  it('let labels and finalizers of an invalid object be changed that is stored, with a warning, and let it go', () => {
+    const change = (name: string, patch: object, ...more: string[]) =>
+      cluster.kubectl(['patch', 'virtualservice', name, '--type', 'merge', '-p', JSON.stringify(patch), ...more])
+    const fault = 'configuration is invalid: spec.http[0].route: the weights of several destinations may not all be 0'
+    const warned = () => change('changed', { metadata: { labels: { team: 'shop' } } }, '--warnings-as-errors')
+    expect(warned).to.throw(`Warning: allowed, since the stored object has the same spec: ${fault}`)
+    expect(cluster.kubectl(['get', 'virtualservice', '-l', 'team=shop', '-o', 'name'])).to.match(/\/changed\n$/)
+    expect(() => change('changed', { spec: { hosts: ['reviews', 'other'] } })).to.throw(`denied the request: ${fault}`)
+    const freed = { metadata: { finalizers: null } }
+    change('changed', freed)
+    cluster.kubectl(['delete', 'virtualservice', 'changed'])
+    cluster.kubectl(['delete', 'virtualservice', 'removed', '--wait=false'])
+    change('removed', freed)
+    cluster.waitFor('delete', 'virtualservice/removed')
+  })
+
+  it('tell why an object is denied that is too deep to be read', () => {
+    const value = JSON.parse(`${'{"a":'.repeat(300)}1${'}'.repeat(300)}`)
+    const deep = {
+      apiVersion: 'networking.mesh.io/v1alpha3',
+      kind: 'EnvoyFilter',
+      metadata: { name: 'deep', namespace: 'default' },
+      spec: { configPatches: [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value } }] },
+    }
+    expect(refusal(deep)).to.include('denied the request: error decoding the review: it is nested deeper than 256 levels')
   })
 
   it('fail closed while nobody answers, and open when the leader has tried them three times in vain', async () => {

@@ -121,6 +121,29 @@ describe('the decision on an object before it is stored', () => {
     expect(decide(request('Gateway', {}, {}, { metadata: { name: 'x', namespace: 'shop', labels } })).outcome).to.equal('invalid_resource')
   })
 
+  it('allows a change that leaves spec and faults of a stored object as they are, and warns of them', () => {
+    const spec = { servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: [] }] }
+    const metadata = { name: 'x', namespace: 'shop', labels: {}, finalizers: ['example.com/kept'] }
+    const oldObject = { ...(request('Gateway', spec, {}, { metadata }).object as object) }
+    const update = (to: unknown, document: object = {}, more: Partial<AdmissionRequest> = {}) =>
+      decide(request('Gateway', to, { operation: 'UPDATE', oldObject, ...more }, document))
+    const reason = 'configuration is invalid: spec.servers[0].hosts: needs at least 1 entry'
+    const allowed = { allowed: true, warnings: [`allowed, since the stored object has the same spec: ${reason}`] }
+    for (const changed of [{ finalizers: [] }, { labels: { app: 'x' } }, { annotations: { note: 'x' } }])
+      expect(update(spec, { metadata: { ...metadata, ...changed } })).to.deep.include({ outcome: 'passed', answer: allowed })
+    // The order of fields says nothing.
+    const [{ port, hosts }] = spec.servers as [(typeof spec.servers)[number]]
+    expect(update({ servers: [{ hosts, port }] }).answer).to.deep.equal(allowed)
+    const denied = { allowed: false, code: 400, message: reason }
+    expect(update({ servers: [{ ...spec.servers[0], name: 'other' }] }).answer).to.deep.equal(denied)
+    expect(update({ ...spec, selector: { app: 'x' } }).answer).to.deep.equal(denied)
+    expect(update(spec, {}, { operation: 'CREATE' }).answer).to.deep.equal(denied)
+    expect(update(spec, {}, { oldObject: undefined }).answer).to.deep.equal(denied)
+    // What is wrong beside the spec was not so before.
+    const { answer } = update(spec, { metadata: { ...metadata, labels: { app: 7 } } })
+    expect(answer.message).to.match(/^configuration is invalid: metadata\.labels.*; spec\.servers/)
+  })
+
   it('allows an invalid object that is being deleted, so that its finalizers can be removed, and a status', () => {
     const metadata = { name: 'x', namespace: 'shop', deletionTimestamp: '2026-01-01T00:00:00Z' }
     expect(decide(request('Gateway', {}, { operation: 'UPDATE' }, { metadata })).answer).to.deep.equal({ allowed: true })

@@ -63,6 +63,23 @@ describe('reviews of the API server', () => {
     expect('fault' in read && read.fault).to.equal('error decoding the review: it is nested deeper than 256 levels')
   })
 
+  it('that are deep are answered in their version with their uid, wherever it is', () => {
+    const deep = { a: JSON.parse(`${'['.repeat(300)}{"uid":"wrong"}${']'.repeat(300)}`) }
+    const request = { object: { ...deep, uid: 'wrong', request: { uid: 'wrong' } }, uid: 'u-"1"', options: { uid: 'wrong' } }
+    const head = (given: object, pad = 0) => {
+      const read = readReview(bytes(JSON.stringify(given, undefined, pad)))
+      return 'fault' in read && [read.apiVersion, read.uid]
+    }
+    for (const pad of [0, 2]) {
+      const [v1beta1, v1] = ['admission.k8s.io/v1beta1', 'admission.k8s.io/v1']
+      expect(head({ uid: 'wrong', apiVersion: v1beta1, request, kind: 'AdmissionReview' }, pad)).to.deep.equal([v1beta1, 'u-"1"'])
+      expect(head({ request, other: { apiVersion: v1beta1, request: { uid: 'wrong' } } }, pad)).to.deep.equal([v1, 'u-"1"'])
+      expect(head({ request: { ...request, uid: 'u'.repeat(1000) }, apiVersion: 'v9' }, pad)).to.deep.equal([v1, ''])
+    }
+    for (const broken of ['{"request":{"uid":"', '{"request":{"uid":"\\', '{"request":{"uid":"\\u00', '{"request":{"uid"'])
+      expect(readReview(bytes(`[${'['.repeat(300)}${']'.repeat(300)},${broken}`))).to.have.property('uid', '')
+  })
+
   it('have the depth of their nesting, whatever their texts are', () => {
     const depthOf = (value: unknown): number =>
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
