@@ -28,10 +28,18 @@ export interface InjectionState {
   readonly fault: string
 }
 
+/** Who is told of the configuration. */
+export interface InjectionListener {
+  /** Takes what is wrong with it. */
+  noted(faults: readonly string[]): void
+  /** Called after another one is in force. */
+  taken(): void
+}
+
 /** Follows the configuration. */
 export class InjectionSource {
   readonly #log: ScopedLogger
-  readonly #noted: (faults: readonly string[]) => void
+  readonly #listener: InjectionListener
   readonly #files: FilesWatch
   #ofFiles: { readonly place: string; readonly texts: InjectorTexts } | undefined
   #ofCluster: { readonly place: string; readonly texts: InjectorTexts } | undefined
@@ -45,9 +53,9 @@ export class InjectionSource {
   #taken = ''
 
   /** `hasCluster`: whether there is one, which says of its ConfigMap whether it exists. */
-  constructor(log: ScopedLogger, noted: (faults: readonly string[]) => void, hasCluster: boolean, directory = injectorDirectory) {
+  constructor(log: ScopedLogger, listener: InjectionListener, hasCluster: boolean, directory = injectorDirectory) {
     this.#log = log
-    this.#noted = noted
+    this.#listener = listener
     this.#looked.cluster = !hasCluster
     const [config, values] = [join(directory, 'config'), join(directory, 'values')]
     this.#files = new FilesWatch([config, values], {
@@ -93,10 +101,13 @@ export class InjectionSource {
   }
 
   #take(): void {
+    const before = this.#state.configuration
     this.#read()
     const isNone = this.#looked.files && this.#looked.cluster && !this.#given
     this.#isKnown ||= this.#state.configuration !== undefined || isNone
     if (this.#isKnown) this.#known.resolve()
+    // Pods that were waiting are first.
+    if (this.#state.configuration !== before) after(0, () => this.#listener.taken())
   }
 
   get #given(): { readonly place: string; readonly texts: InjectorTexts } | undefined {
@@ -113,7 +124,7 @@ export class InjectionSource {
     for (const warning of read.warnings) this.#log.warn(`${given.place}: ${warning}`)
     this.#log.info(`pods are injected by ${given.place}`)
     this.#state = { ...given, configuration: read.configuration, fault: '' }
-    this.#noted([])
+    this.#listener.noted([])
   }
 
   #refuse(reason: string): void {
@@ -121,6 +132,6 @@ export class InjectionSource {
     const consequence = this.#state.configuration ? 'the last good configuration of injection stays in force' : without
     this.#state = { ...this.#state, fault: reason }
     this.#log.error(`${reason}; ${consequence}`)
-    this.#noted([`${reason}; ${consequence}`])
+    this.#listener.noted([`${reason}; ${consequence}`])
   }
 }

@@ -19,6 +19,7 @@ import { type AdmissionCall, type AdmissionHandler, type Admitted, Busy, type Ha
 import type { InjectedReview, InjectTask } from './inject-task.ts'
 import { InjectionSource } from './injection-source.ts'
 import { NativeSidecars } from './native-sidecars.ts'
+import { podReview, rehearse } from './rehearsal.ts'
 import { WebhookBundles } from './webhook-bundles.ts'
 
 /**
@@ -53,6 +54,8 @@ class Injection implements AdmissionHandler {
   readonly #skips: Counter
   readonly #failures: Counter
   #mesh: MeshConfig = defaultMeshConfig()
+  /** Whether a pod was injected for trial, with the first configuration. A thread that the first review has started has nothing to rehearse for. */
+  #isRehearsed: boolean
   #pool: Pool | undefined
 
   constructor(context: ActorContext<WebhooksConfig>, features: Features) {
@@ -65,7 +68,9 @@ class Injection implements AdmissionHandler {
       notes.set(part, faults)
       context.note(attentionNote, [...notes.values()].flat())
     }
-    this.#source = new InjectionSource(this.#log, note('source'), context.config.hasCluster)
+    const { hasCluster, port } = context.config
+    this.#isRehearsed = port === undefined
+    this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#rehearse() }, hasCluster)
     this.#bundlesOf = (cluster) => {
       const known = this.#bundles.get(cluster)
       if (known) return known
@@ -109,6 +114,14 @@ class Injection implements AdmissionHandler {
       this.#requests.inc()
       throw error
     }
+  }
+
+  #rehearse(): void {
+    const { configuration } = this.#source.state
+    if (this.#isRehearsed || !configuration) return
+    this.#isRehearsed = true
+    const settings = { ...this.#settings, configuration, names: this.#names, slow: 0 }
+    rehearse(podReview, this.#log, (request) => decidePod(request, '', settings).answer)
   }
 
   /** Large pods, and those whose templates call slow functions, are injected elsewhere: some take a second, and other pods are waiting. */

@@ -12,7 +12,9 @@ import { monotonicMs, threadCpuMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
+import { after } from '../../runtime/timers.ts'
 import { type AdmissionCall, type AdmissionHandler, Busy, type HandlerMaker } from './admission-handler.ts'
+import { rehearse, routeReview } from './rehearsal.ts'
 import type { ValidatedReview, ValidateTask } from './validate-task.ts'
 
 /** The CPU time that the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
@@ -53,16 +55,24 @@ class Validation implements AdmissionHandler {
       labelNames: ['status'] as const,
     }
     this.#errors = new Counter({ ...errors, registers })
+    // A thread that the first review has started has nothing to rehearse for.
+    if (config.port) after(0, () => rehearse(routeReview, this.#log, (request) => this.#judge(request).verdict.answer))
   }
 
   admit(request: AdmissionRequest, { asking }: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
-    const patterns = new PatternChecks(patternsMs, threadCpuMs, longestPattern)
-    const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
+    const { verdict, isLong } = this.#judge(request)
     // The trials of a leader say nothing of anybody's objects.
     const tried = triedBy(request)
     if (tried !== undefined) return trialAnswer(tried, this.#configuration, verdict.answer)
-    if (!patterns.isExhausted) return this.#decided(verdict)
+    if (!isLong) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
+  }
+
+  /** Decides on a request. `isLong`: its regular expressions take too long here, so that the verdict does not count. */
+  #judge(request: AdmissionRequest): { readonly verdict: AdmissionVerdict; readonly isLong: boolean } {
+    const patterns = new PatternChecks(patternsMs, threadCpuMs, longestPattern)
+    const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
+    return { verdict, isLong: patterns.isExhausted }
   }
 
   async admitLarge(body: Uint8Array, { asking }: AdmissionCall): Promise<string> {
