@@ -2,6 +2,7 @@
 
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource, Workload } from '../../protocols/messages/analysis.ts'
+import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
@@ -24,7 +25,7 @@ import { analyzeInjection } from './namespaces.ts'
 import { analyzeAuthorizationPolicy, analyzePeerAuthentication, analyzeRequestAuthentication } from './policies.ts'
 import { analyzeNamespace, analyzeSelector } from './selectors.ts'
 import { analyzeServiceEntry } from './service-entries.ts'
-import { analyzePorts } from './services.ts'
+import { analyzeService } from './services.ts'
 import { analyzeSettings } from './settings.ts'
 import { analyzeSidecar } from './sidecars.ts'
 import { analyzeSingle } from './single-objects.ts'
@@ -39,7 +40,7 @@ export function analyzeSubject(key: string, facts: MeshFacts, tell: Tell): void 
   if (kind === 'MeshNetworks') return analyzeSettings(facts, tell)
   if (kind === 'Service') {
     const service = facts.serviceAt(namespaceOfKey(key), key.slice(key.lastIndexOf('/') + 1))
-    if (service) analyzePorts(service, facts, tell)
+    if (service) analyzeService(service, facts, tell)
   }
   if (!subject) return
   if (kinds.has(kind)) return analyzeObject(subject as ConfigObject, facts, tell)
@@ -72,7 +73,7 @@ function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
     case 'EnvoyFilter':
       return analyzeEnvoyFilter(object as ConfigObject<EnvoyFilterSpec>, world, tell)
     case 'AuthorizationPolicy':
-      return analyzeAuthorizationPolicy(object, world, tell)
+      return analyzeAuthorizationPolicy(object as ConfigObject<AuthorizationPolicySpec>, world, tell)
     case 'PeerAuthentication':
       return analyzePeerAuthentication(object as ConfigObject<PeerAuthenticationSpec>, world, tell)
     case 'RequestAuthentication':

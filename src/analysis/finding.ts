@@ -150,6 +150,12 @@ export const codes = {
     'give them different ports or hosts',
   ),
   MESH0007: row('SelectedTwice', 'warning', 'a PeerAuthentication for the same workloads as an older one, which counts', 'keep one of them'),
+  MESH0008: row(
+    'PortNotOnWorkload',
+    'warning',
+    'a port of a Service or policy that no container of its workloads declares, where another port may be meant',
+    'use the port of the workload, or declare it',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

@@ -257,9 +257,12 @@ export class MeshFacts implements World {
       this.#workloads.delete(key)
       this.#labels.delete(key)
     }
-    if (now?.pod) addTo(this.#workloadsIn, now.namespace, key)
-    else this.#workloadsIn.get(before?.namespace ?? '')?.delete(key)
-    if (now?.pod || before?.pod) this.#touch(`subject ${key}`, `workloads in ${(now ?? before)?.namespace}`)
+    const namespace = (now ?? before)?.namespace ?? ''
+    const hadSome = this.#workloadsIn.get(namespace)?.size
+    if (now?.pod) addTo(this.#workloadsIn, namespace, key)
+    else this.#workloadsIn.get(namespace)?.delete(key)
+    if (now?.pod || before?.pod) this.#touch(`subject ${key}`, `workloads in ${namespace}`)
+    if (!hadSome !== !this.#workloadsIn.get(namespace)?.size) this.#touch(`some workloads in ${namespace}`)
     for (const workload of [before, now])
       if (workload)
         for (const [label, value] of Object.entries(workload.labels))
@@ -399,6 +402,11 @@ export class MeshFacts implements World {
   workloadsIn(namespace: string): readonly Workload[] {
     this.#read(`workloads in ${namespace}`)
     return this.#listed([...(this.#workloadsIn.get(namespace) ?? [])].flatMap((key) => this.#workloads.get(key) ?? []))
+  }
+
+  hasWorkloads(namespace: string): boolean {
+    this.#read(`some workloads in ${namespace}`)
+    return (this.#workloadsIn.get(namespace)?.size ?? 0) > 0
   }
 
   hasOthers(namespace: string): boolean {

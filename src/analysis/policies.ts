@@ -1,5 +1,6 @@
 /** Finds policies that name namespaces or providers that do not exist, or ask for what their workloads do not take. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
 import { selectedLabels } from '../config/shapes/policies.ts'
@@ -8,17 +9,15 @@ import { labelsMatch } from '../model/match.ts'
 import { isHttp } from '../model/protocol.ts'
 import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
+import { checkPeerPorts, checkRulePorts } from './policy-ports.ts'
 import { listed, serves, tellNoNamespace } from './references.ts'
+import { selectorPath } from './selectors.ts'
 import type { World } from './world.ts'
 
-interface Rules {
-  readonly provider?: { readonly name?: string }
-  readonly rules?: readonly { readonly from?: readonly { readonly source?: Readonly<Record<string, readonly string[] | undefined>> }[] }[]
-}
-
-/** Tells the namespaces and the provider that a policy names and that do not exist. */
-export function analyzeAuthorizationPolicy({ spec }: ConfigObject, world: World, tell: Tell): void {
-  const { provider, rules = [] } = spec as Rules
+/** Tells the namespaces, the provider and the ports that a policy names and that do not exist. */
+export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPolicySpec>, world: World, tell: Tell): void {
+  checkRulePorts(object, world, tell)
+  const { provider, rules = [] } = object.spec
   const { providers } = world.mesh
   if (provider?.name && providers && !providers.includes(provider.name))
     tell(
@@ -28,8 +27,8 @@ export function analyzeAuthorizationPolicy({ spec }: ConfigObject, world: World,
     )
   for (const [rule, { from }] of rules.entries())
     for (const [number, { source }] of (from ?? []).entries())
-      for (const field of ['namespaces', 'notNamespaces'])
-        for (const [index, name] of (source?.[field] ?? []).entries())
+      for (const field of ['namespaces', 'notNamespaces'] as const)
+        for (const [index, name] of (source[field] ?? []).entries())
           if (!name.includes('*')) tellNoNamespace(name, '', { at: `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, world, tell })
 }
 
@@ -44,20 +43,21 @@ export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<R
   const named = listed(services.map(({ name }) => name))
   tell(
     'IST0119',
-    'spec.selector',
+    selectorPath(spec),
     `no port of the Service ${named} is HTTP, so tokens are not looked at: declare the protocol HTTP, or remove the policy`,
   )
 }
 
-/** Tells a policy that another one for the same workloads makes void: of several the oldest counts (docs/resources.md, A2). */
+/** Tells ports that are not there, and a policy that another one for the same workloads makes void: of several the oldest counts (docs/resources.md, A2). */
 export function analyzePeerAuthentication(object: ConfigObject<PeerAuthenticationSpec>, world: World, tell: Tell): void {
+  checkPeerPorts(object, world, tell)
   const policies = world.claimants(peersOf(object.namespace)) as readonly ConfigObject<PeerAuthenticationSpec>[]
   const selected = (spec: PeerAuthenticationSpec) => JSON.stringify(Object.entries(selectedLabels(spec)).sort())
   const first = policies.slice(0, Math.max(policies.indexOf(object), 0)).find(({ spec }) => selected(spec) === selected(object.spec))
   if (first)
     tell(
       'MESH0007',
-      'spec.selector',
+      selectorPath(object.spec),
       `the PeerAuthentication ${first.namespace}/${first.name} is for the same workloads, and counts: keep one of them`,
     )
 }

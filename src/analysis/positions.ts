@@ -3,6 +3,7 @@ import { type Document, isAlias, isMap, isSeq, LineCounter, type Node, parseDocu
 import { readKey } from '../config/kinds.ts'
 import { type DocumentText, documentTexts } from '../config/yaml-documents.ts'
 import { composing, keyText } from '../config/yaml-tree.ts'
+import { meshNames } from '../names/mesh-names.ts'
 
 /** A place in a file: line and column from 1, the column in UTF-16 code units. */
 export interface Position {
@@ -22,11 +23,13 @@ export class FilePositions {
   readonly #texts: readonly DocumentText[]
   readonly #read = new Map<number, Located | undefined>()
   readonly #domain: string
+  readonly #canonicalKey: (key: string) => string
 
   /** `domain`: that of the mesh. */
   constructor(content: string, domain: string) {
     this.#texts = documentTexts(content)
     this.#domain = domain
+    this.#canonicalKey = meshNames(domain).canonicalKey
   }
 
   /**
@@ -42,7 +45,7 @@ export class FilePositions {
     const steps = stepsOf(path)
     const isInList = steps[0] === 'items' || typeof steps[0] === 'number'
     const object = (!isInList && key !== undefined && this.#itemOf(root, key)) || root
-    const { line, col } = located.counter.linePos(offsetOf(located.tree, object, steps))
+    const { line, col } = located.counter.linePos(offsetOf(located.tree, object, steps, this.#canonicalKey))
     return { line: located.line + line, column: col }
   }
 
@@ -82,8 +85,11 @@ function stepsOf(path: string): (string | number)[] {
   )
 }
 
-/** The offset of the field at the end of the steps: of its key in a mapping, of the item in a list. Where a step is missing, what it is missing in. */
-function offsetOf(tree: Document, root: Node, steps: readonly (string | number)[]): number {
+/**
+ * The offset of the field at the end of the steps: of its key in a mapping, which may be the alias of a name of the mesh, of the item in a list. Where a
+ * step is missing, what it is missing in.
+ */
+function offsetOf(tree: Document, root: Node, steps: readonly (string | number)[], canonicalKey: (key: string) => string): number {
   let offset = root.range?.[0] ?? 0
   let at: Node | null | undefined = root
   for (const step of steps) {
@@ -93,7 +99,8 @@ function offsetOf(tree: Document, root: Node, steps: readonly (string | number)[
       next = at.items[Number(step)]
       if ((next as Node | undefined)?.range) offset = (next as Node).range?.[0] ?? offset
     } else if (isMap(at)) {
-      const pair = at.items.find(({ key }) => keyText(key) === String(step))
+      const isKey = (key: string | undefined) => key !== undefined && (key === String(step) || canonicalKey(key) === step)
+      const pair = at.items.find(({ key }) => isKey(keyText(key)))
       if (!pair) break
       offset = (pair.key as Node).range?.[0] ?? offset
       next = pair.value

@@ -4,11 +4,11 @@ import { isMapping, mapping } from '../config/shape.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
-/** Kinds of objects that contain a template of pods, with the path of the template. */
-const templates: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
-  ...['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'ReplicationController', 'Job'].map((kind) => [kind, ['spec', 'template']] as const),
-  ['CronJob', ['spec', 'jobTemplate', 'spec', 'template']],
-])
+/** Kinds of objects that contain a template of pods. */
+const templated: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'ReplicationController', 'Job', 'CronJob'])
+
+/** Where an object of a kind has its template of pods. */
+export const templatePath = (kind: string): string => (kind === 'CronJob' ? 'spec.jobTemplate.spec.template' : 'spec.template')
 
 /** Returns the kind, name and metadata of an object; undefined for a value without them. */
 export function resourceOf(value: Mapping, place: string): Resource | undefined {
@@ -36,13 +36,17 @@ export function backendsOf({ spec: given }: Mapping): IngressBackend[] {
   })
 }
 
-/** Returns an object as the workload that it is: a pod, or the pods of a template. Undefined for other kinds. */
+/**
+ * Returns an object as the workload that it is: a pod, or the pods of a template, which kinds of extensions may have as well. Undefined for other
+ * objects.
+ */
 export function workloadOf(value: Mapping, resource: Resource): Workload | undefined {
-  if (resource.kind === 'Pod') return { ...resource, pod: detailsOf(value, resource.annotations) }
-  const template = templates.get(resource.kind)
-  if (!template) return undefined
-  let pod: unknown = value
-  for (const field of template) pod = mapping(pod)[field]
+  const { kind } = resource
+  if (kind === 'Pod') return { ...resource, pod: detailsOf(value, resource.annotations) }
+  const pod = templatePath(kind)
+    .split('.')
+    .reduce<unknown>((at, field) => mapping(at)[field], value)
+  if (!templated.has(kind) && (kind === 'Service' || !Array.isArray(mapping(mapping(pod).spec).containers))) return undefined
   const metadata = mapping(mapping(pod).metadata)
   return { ...resource, labels: texts(metadata.labels), pod: detailsOf(mapping(pod), texts(metadata.annotations)) }
 }

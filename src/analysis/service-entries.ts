@@ -36,8 +36,8 @@ export function analyzeServiceEntry(entry: ConfigObject<ServiceEntrySpec>, world
     if (!spec.addresses?.length && !isHttp(effective) && !isOpaqueTls(effective) && effective !== 'unknown' && effective !== 'udp')
       tell(
         'IST0134',
-        'spec.addresses',
-        `connections to port ${number} (${effective}) name no host: without addresses those of all such services are one`,
+        at,
+        `connections to port ${number} (${effective}) name no host: without addresses those of all such services are one, so set addresses, or the protocol TLS if clients name the host`,
       )
   }
 }

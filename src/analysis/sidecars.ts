@@ -5,6 +5,7 @@ import { hostsOverlap } from '../model/match.ts'
 import { sidecarsOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { isAbsent, listed } from './references.ts'
+import { selectorPath } from './selectors.ts'
 import type { World } from './world.ts'
 
 /** Tells the hosts that a Sidecar imports and that no service has, and other Sidecars for the same workloads. */
@@ -37,7 +38,7 @@ function checkOthers(sidecar: ConfigObject<SidecarSpec>, world: World, tell: Tel
   const message = isDefault
     ? `the Sidecar ${listed(others)} of this namespace has no workloadSelector either: only the oldest counts`
     : `the Sidecar ${listed(others)} of this namespace selects the same workloads: only the oldest counts`
-  tell(isDefault ? 'IST0111' : 'IST0110', isDefault ? 'spec' : 'spec.workloadSelector', message)
+  tell(isDefault ? 'IST0111' : 'IST0110', selectorPath(sidecar.spec), message)
 }
 
 /** Whether a service has a host, or one that overlaps with a wildcard. */

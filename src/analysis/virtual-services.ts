@@ -58,11 +58,7 @@ function checkDestination(
   const numbers = [...new Set(ports.map(({ number }) => number))].sort((one, other) => one - other)
   if (port?.number === undefined) {
     if (numbers.length > 1)
-      tell(
-        'IST0112',
-        `${at}.port`,
-        `the service ${full} has the ports ${numbers.join(', ')}: say which with port.number, otherwise that of the request counts`,
-      )
+      tell('IST0112', at, `the service ${full} has the ports ${numbers.join(', ')}: say which with port.number, otherwise that of the request counts`)
   } else if (!numbers.includes(port.number))
     tell('IST0101', `${at}.port.number`, `the service ${full} has no port ${port.number}, only ${numbers.join(', ') || 'none'}`)
   if (subset === undefined) return
@@ -103,7 +99,7 @@ function checkWeights(route: readonly { readonly weight?: number }[] | undefined
   if (!route || route.length < 2) return
   const without = route.findIndex(({ weight }) => weight === undefined)
   if (without >= 0 && route.some(({ weight }) => weight !== undefined))
-    tell('IST0133', `${at}[${without}].weight`, 'a destination without a weight beside others that have one gets no requests: set its weight')
+    tell('IST0133', `${at}[${without}]`, 'a destination without a weight beside others that have one gets no requests: set its weight')
   const sum = route.reduce((total, { weight = 0 }) => total + weight, 0)
   if (sum !== 100 && route.every(({ weight }) => weight !== undefined))
     tell('IST0133', at, `the weights add up to ${sum}: they are taken as shares of that, not as percentages`)

@@ -6,6 +6,7 @@ import { injectedContainers } from '../names/mesh-names.ts'
 import { analyzeAnnotations } from './annotations.ts'
 import type { Tell } from './finding.ts'
 import { isInjected, serves } from './references.ts'
+import { templatePath } from './resources.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with a pod, or with a template of pods. */
@@ -13,7 +14,7 @@ export function analyzeWorkload(workload: Workload, world: World, tell: Tell): v
   const { kind, namespace, labels, pod } = workload
   if (!pod || pod.hasEnded) return
   const isPod = kind === 'Pod'
-  if (!isPod) analyzeAnnotations('Pod', pod.annotations, 'spec.template.metadata', world, tell)
+  if (!isPod) analyzeAnnotations('Pod', pod.annotations, `${templatePath(kind)}.metadata`, world, tell)
   const proxy = pod.containers.find(({ name }) => (injectedContainers.proxy as readonly string[]).includes(name))
   const joins = proxy !== undefined || isInjected(namespace, labels, pod, world) === true
   if (isPod) checkSidecar(proxy, joins, pod.annotations, world, tell)
@@ -36,14 +37,11 @@ function checkSidecar(proxy: Container | undefined, joins: boolean, annotations:
     tell('IST0105', 'spec.containers', `its sidecar is ${proxy.image}, and injection gives ${proxyImage}: have its workload make it anew`)
 }
 
-function checkServices({ kind, pod }: Workload, services: readonly Service[], areAll: boolean, tell: Tell): void {
+function checkServices({ kind, pod, labels }: Workload, services: readonly Service[], areAll: boolean, tell: Tell): void {
+  const at = `${templatePath(kind)}${Object.keys(labels).length > 0 ? '.metadata.labels' : ''}`
   const own = (pod?.containers ?? []).filter(({ name }) => !(injectedContainers.proxy as readonly string[]).includes(name))
   if (kind === 'Deployment' && areAll && services.length === 0 && own.some(({ ports }) => ports.length > 0))
-    tell(
-      'IST0117',
-      'spec.template.metadata.labels',
-      'it has ports and no Service in force selects it, so nobody in the mesh can name it: add a Service',
-    )
+    tell('IST0117', at, 'it has ports and no Service in force selects it, so nobody in the mesh can name it: add a Service')
   const declared = new Map<number, { readonly service: string; readonly protocol: string }>()
   for (const { name, ports } of services)
     for (const { number, targetPort, targetName, protocol } of ports) {
@@ -54,7 +52,7 @@ function checkServices({ kind, pod }: Workload, services: readonly Service[], ar
       else if (first.service !== name && first.protocol !== protocol)
         tell(
           'IST0116',
-          'spec.template.metadata.labels',
+          at,
           `the Services ${first.service} and ${name} declare its port ${target} as ${first.protocol} and as ${protocol}, and its sidecar has one of them: declare the same`,
         )
     }

@@ -62,6 +62,8 @@ export interface World {
   workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined
   /** The workloads of a namespace of which more than labels is known. */
   workloadsIn(namespace: string): readonly Workload[]
+  /** Whether a namespace has workloads of which more than labels is known. */
+  hasWorkloads(namespace: string): boolean
   /** Whether a namespace other than this one and the root namespace is known to have configuration of the mesh. */
   hasOthers(namespace: string): boolean
   /** Whether a namespace has configuration of the mesh. */

@@ -87,7 +87,7 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
   IST0102: [
     {
       wrong: [namespace('shop', '{}'), web, workload('Deployment', 'shop/web', labels), route(`{${toWeb}}`)],
-      at: at('0102 Namespace//shop metadata.labels'),
+      at: at('0102 Namespace//shop metadata.name'),
       right: [namespace('shop', '{mesh-injection: disabled}'), web, workload('Deployment', 'shop/web', labels), route(`{${toWeb}}`)],
     },
   ],
@@ -148,7 +148,7 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
   IST0119: [
     {
       wrong: [service('shop/web', '{name: tcp, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
-      at: at('0119 RequestAuthentication/shop/t spec.selector'),
+      at: at('0119 RequestAuthentication/shop/t spec.selector.matchLabels'),
       right: [service('shop/web', '{name: tcp, port: 81}, {name: http, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
     },
   ],
@@ -230,6 +230,13 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       ],
       at: 'MESH0004 DestinationRule/shop/e spec.trafficPolicy',
       right: [web, plain, mesh('DestinationRule', 'shop/e', '{host: web, subsets: [{name: a, labels: {a: b}}]}')],
+    },
+  ],
+  MESH0008: [
+    {
+      wrong: [web, workload('Deployment', 'shop/web', labels, 'containers: [{name: app, image: app, ports: [{containerPort: 8080}]}]')],
+      at: 'MESH0008 Service/shop/web spec.ports[0].port',
+      right: [web, workload('Deployment', 'shop/web', labels)],
     },
   ],
 }

@@ -115,7 +115,7 @@ describe('the analysis of configuration', () => {
       ]
       expect(found(...all)).to.deep.equal([
         'IST0118 Service/shop/web spec.ports[1].name',
-        'IST0112 VirtualService/shop/v spec.http[0].route[0].destination.port',
+        'IST0112 VirtualService/shop/v spec.http[0].route[0].destination',
         'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.port.number',
         'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.subset',
       ])
@@ -128,7 +128,7 @@ describe('the analysis of configuration', () => {
           routes('shop/v', 'web', `http: [{route: [{destination: {host: web}${one}}, {destination: {host: web}${other}}]}]`),
         )
       expect(weighted(', weight: 90', ', weight: 20')).to.deep.equal(['IST0133 VirtualService/shop/v spec.http[0].route'])
-      expect(weighted(', weight: 90', '')).to.deep.equal(['IST0133 VirtualService/shop/v spec.http[0].route[1].weight'])
+      expect(weighted(', weight: 90', '')).to.deep.equal(['IST0133 VirtualService/shop/v spec.http[0].route[1]'])
       expect(weighted(', weight: 90', ', weight: 10')).to.deep.equal([])
     })
   })
@@ -191,7 +191,9 @@ describe('the analysis of configuration', () => {
   it('finds selectors that match no workload, in the namespace or in all for the root namespace, and says nothing without workloads', () => {
     const policy = (path: string) => object('AuthorizationPolicy', path, '{selector: {matchLabels: {app: nobody}}, rules: [{}]}', 'security')
     expect(found(policy('shop/p'))).to.deep.equal([])
-    expect(found(policy('shop/p'), deployment('other', '{app: nobody}'))).to.deep.equal(['IST0127 AuthorizationPolicy/shop/p spec'])
+    expect(found(policy('shop/p'), deployment('other', '{app: nobody}'))).to.deep.equal([
+      'IST0127 AuthorizationPolicy/shop/p spec.selector.matchLabels',
+    ])
     expect(found(policy('mesh-system/p'), deployment('other', '{app: nobody}'))).to.deep.equal([])
     const pod =
       'apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: shop}\nspec: {jobTemplate: {spec: {template: {metadata: {labels: {app: nobody}}}}}}'
@@ -250,8 +252,8 @@ describe('the analysis of configuration', () => {
     expect(found(sidecar('shop/a'), sidecar('shop/b'), sidecar('shop/c', selects), sidecar('shop/d', selects), sidecar('x/e'))).to.deep.equal([
       'IST0111 Sidecar/shop/a spec',
       'IST0111 Sidecar/shop/b spec',
-      'IST0110 Sidecar/shop/c spec.workloadSelector',
-      'IST0110 Sidecar/shop/d spec.workloadSelector',
+      'IST0110 Sidecar/shop/c spec.workloadSelector.labels',
+      'IST0110 Sidecar/shop/d spec.workloadSelector.labels',
     ])
   })
 
@@ -295,7 +297,7 @@ describe('the analysis of configuration', () => {
     const peers = (name: string, labels: string) =>
       object('PeerAuthentication', `shop/${name}`, `{selector: {matchLabels: ${labels}}, mtls: {mode: STRICT}}`, 'security')
     expect(found(peers('a', '{a: b, c: d}'), peers('b', '{c: d, a: b}'), peers('c', '{a: b}'))).to.deep.equal([
-      'MESH0007 PeerAuthentication/shop/b spec.selector',
+      'MESH0007 PeerAuthentication/shop/b spec.selector.matchLabels',
     ])
     const entry = (name: string, rest: string) =>
       object('ServiceEntry', `shop/${name}`, `{hosts: [a.example], ports: [{number: 80, name: http}], ${rest}}`)
@@ -372,7 +374,7 @@ describe('the analysis of configuration', () => {
     const plain = gateway.replace('mesh-proxy', 'web')
     const config = object('Gateway', 'edge/g', '{selector: {app: g}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}')
     expect(found(gateway, config, namespace('edge'))).to.deep.equal([])
-    expect(found(plain, config, namespace('edge'))).to.deep.equal(['IST0102 Namespace//edge metadata.labels'])
+    expect(found(plain, config, namespace('edge'))).to.deep.equal(['IST0102 Namespace//edge metadata.name'])
   })
 
   it('tells fields beside the spec that do not exist, with what may be meant', () => {
@@ -417,7 +419,7 @@ describe('the analysis of configuration', () => {
   it('finds ports of ServiceEntries whose protocol is not known, and TCP without addresses', () => {
     const entry = (ports: string, rest = '') => object('ServiceEntry', 'shop/e', `{hosts: [a.example], ${rest}resolution: DNS, ports: [${ports}]}`)
     expect(found(entry('{number: 80, name: web, protocol: HTPP}'))).to.deep.equal(['IST0133 ServiceEntry/shop/e spec.ports[0].protocol'])
-    expect(found(entry('{number: 5432, name: tcp, protocol: TCP}'))).to.deep.equal(['IST0134 ServiceEntry/shop/e spec.addresses'])
+    expect(found(entry('{number: 5432, name: tcp, protocol: TCP}'))).to.deep.equal(['IST0134 ServiceEntry/shop/e spec.ports[0]'])
     expect(found(entry('{number: 5432, name: tcp, protocol: TCP}', 'addresses: [10.1.1.1], '))).to.deep.equal([])
   })
 })

@@ -32,6 +32,10 @@ const features = fc.record({
   exported: fc.constantFrom(undefined, ['.'], ['*'], ['shop']),
   ingress: flag,
   filter: flag,
+  /** What containers declare of the ports that the Service leads to, and whether it does so by their names. */
+  declares: fc.constantFrom('none', 'first', 'all', 'names'),
+  portMode: flag,
+  policyPort: fc.constantFrom('none', 'ports', 'notPorts', 'when'),
 })
 type Features = typeof features extends fc.Arbitrary<infer Value> ? Value : never
 
@@ -54,16 +58,26 @@ const named = (kind: string, apiVersion: string, namespace: string, name: string
   ...{ apiVersion, kind, metadata: { name, namespace } },
   ...rest,
 })
-const deployment = (namespace: string, name: string, labels: Record<string, string>) =>
+const deployment = (namespace: string, name: string, labels: Record<string, string>, ports: readonly object[] = [{ containerPort: 8080 }]) =>
   named('Deployment', 'apps/v1', namespace, name, {
-    spec: { template: { metadata: { labels }, spec: { containers: [{ name: 'app', image: 'app', ports: [{ containerPort: 8080 }] }] } } },
+    spec: { template: { metadata: { labels }, spec: { containers: [{ name: 'app', image: 'app', ports }] } } },
   })
-const service = (namespace: string, name: string, ports: readonly object[]) =>
-  named('Service', 'v1', namespace, name, { spec: { selector: { app: name }, ports } })
+const service = (namespace: string, name: string, ports: readonly object[], selector: object = { app: name }) =>
+  named('Service', 'v1', namespace, name, { spec: { selector, ports } })
 
 /** The services and routes of a namespace. */
 function routesOf(namespace: string, f: Features): Document[] {
-  const ports = [{ name: 'http', port: 80, targetPort: 8080 }, ...(f.secondPort ? [{ name: 'grpc-admin', port: 81, targetPort: 8081 }] : [])]
+  const [first, second] = f.declares === 'names' ? ['app', 'admin'] : [8080, 8081]
+  const ports = [{ name: 'http', port: 80, targetPort: first }, ...(f.secondPort ? [{ name: 'grpc-admin', port: 81, targetPort: second }] : [])]
+  const declared = {
+    none: [],
+    first: [{ containerPort: 8080 }],
+    all: [{ containerPort: 8080 }, ...(f.secondPort ? [{ containerPort: 8081 }] : [])],
+    names: [
+      { containerPort: 8080, name: 'app' },
+      { containerPort: 8081, name: 'admin' },
+    ],
+  }[f.declares]
   const port = f.secondPort || f.rulePort ? { port: { number: 80 } } : {}
   const to = (subset?: string) => ({ host: 'web', ...port, ...(subset ? { subset } : {}) })
   const split = f.subsets
@@ -74,15 +88,15 @@ function routesOf(namespace: string, f: Features): Document[] {
     : [{ destination: to() }]
   const match = { none: [], prefix: [{ uri: { prefix: '/a' } }], exact: [{ uri: { exact: '/a' } }], headers: [{ headers: { x: { exact: 'z' } } }] }
   const rest = { ...(f.mirror ? { mirror: to() } : {}), ...(f.retries ? { retries: { attempts: 2 }, timeout: '5s' } : {}) }
-  const first = match[f.matches].length > 0 ? [{ match: match[f.matches], route: split }] : []
+  const matched = match[f.matches].length > 0 ? [{ match: match[f.matches], route: split }] : []
   const delegated = f.delegate ? [{ match: [{ uri: { prefix: '/d' } }], delegate: { name: 'part' } }] : []
   const exportTo = f.exported ? { exportTo: f.exported } : {}
   const subsets = ['v1', 'v2'].map((name) => ({ name, labels: { version: name } }))
   const policy = f.mutual ? { trafficPolicy: { tls: { mode: f.mutual } } } : {}
   return [
     service(namespace, 'web', ports),
-    ...['v1', 'v2'].map((version) => deployment(namespace, `web-${version}`, { app: 'web', version })),
-    object('VirtualService', namespace, 'web', { hosts: ['web'], http: [...first, ...delegated, { route: split, ...rest }], ...exportTo }),
+    ...['v1', 'v2'].map((version) => deployment(namespace, `web-${version}`, { app: 'web', version }, declared)),
+    object('VirtualService', namespace, 'web', { hosts: ['web'], http: [...matched, ...delegated, { route: split, ...rest }], ...exportTo }),
     ...(f.delegate ? [object('VirtualService', namespace, 'part', { http: [{ route: [{ destination: to() }] }] })] : []),
     object('DestinationRule', namespace, 'web', { host: 'web', ...(f.subsets ? { subsets } : {}), ...policy, ...exportTo }),
     ...(f.ingress
@@ -108,11 +122,18 @@ function gatewayOf(namespace: string, f: Features): Document[] {
       { name: 'http', port: 80 },
       { name: 'https', port: 443 },
     ]),
-    deployment(namespace, 'edge', { app: 'edge' }),
+    deployment(namespace, 'edge', { app: 'edge' }, [{ containerPort: 80 }, { containerPort: 443 }]),
     JSON.parse(secretDocument(`${namespace}/cert`, siteValues)) as Document,
     object('Gateway', namespace, 'edge', { selector: { app: 'edge' }, servers }),
     object('VirtualService', namespace, 'outside', { hosts: [host], gateways: ['edge'], http: [{ route: [{ destination }] }] }),
   ]
+}
+
+const portRule = {
+  none: {},
+  ports: { to: [{ operation: { ports: ['8080'] } }] },
+  notPorts: { to: [{ operation: { methods: ['GET'], notPorts: ['8080'] } }] },
+  when: { when: [{ key: 'destination.port', values: ['8080'] }] },
 }
 
 /** The policies, entries and settings of a namespace. */
@@ -123,9 +144,17 @@ function policiesOf(namespace: string, f: Features): Document[] {
   const mutual = (mode: string) => ({ mtls: { mode } })
   const given: readonly (Document | false)[] = [
     f.strict !== undefined && object('PeerAuthentication', namespace, 'default', mutual(f.strict)),
-    f.ownPeer && object('PeerAuthentication', namespace, 'web', { selector, ...mutual('PERMISSIVE') }),
+    f.ownPeer &&
+      object('PeerAuthentication', namespace, 'web', {
+        ...{ selector, ...mutual('PERMISSIVE') },
+        ...(f.portMode ? { portLevelMtls: { 8080: { mode: 'PERMISSIVE' } } } : {}),
+      }),
     f.policy !== undefined &&
-      object('AuthorizationPolicy', namespace, 'p', { selector, action: f.policy, rules: [{ from: [{ source: { namespaces: f.namespaces } }] }] }),
+      object('AuthorizationPolicy', namespace, 'p', {
+        selector,
+        action: f.policy,
+        rules: [{ from: [{ source: { namespaces: f.namespaces } }], ...portRule[f.policyPort] }],
+      }),
     f.tokens && object('RequestAuthentication', namespace, 't', { selector, jwtRules: [{ issuer: 'i', jwksUri: 'https://i.example/keys' }] }),
     ['namespace', 'both'].includes(f.sidecar) && object('Sidecar', namespace, 'all', { egress }),
     ['workload', 'both'].includes(f.sidecar) && object('Sidecar', namespace, 'web', { workloadSelector: { labels: { app: 'web' } }, egress }),
@@ -183,8 +212,29 @@ const server = (number: number, protocol: string, tls?: object) => ({
   tls,
 })
 
+const http = { name: 'http', port: 80 }
+/** A Service of workloads of its own, which declare the ports 9000 and `admin`. */
+const serviceOfOwn = (port: object) => [
+  service('shop', 'own', [{ name: 'http', ...port }]),
+  deployment('shop', 'own', { app: 'own' }, [{ containerPort: 9000 }, { containerPort: 9001, name: 'admin' }]),
+]
+const rightOwn = [...serviceOfOwn({ port: 80, targetPort: 9000 }), service('shop', 'admin', [{ ...http, targetPort: 'admin' }], { app: 'own' })]
+const own = { selector: { matchLabels: { app: 'own' } } }
+const ruleOf = (rule: object) => [...rightOwn, object('AuthorizationPolicy', 'shop', 'x', { ...own, rules: [rule] })]
+
 /** Objects with one mistake, and what is told of it. */
 const mistakes: readonly (readonly [Document[], string])[] = [
+  [[service('shop', 'x', [http], { app: 'wbe' })], 'IST0127 Service/shop/x spec.selector'],
+  [serviceOfOwn({ port: 80, targetPort: 9002 }), 'MESH0008 Service/shop/own spec.ports[0].targetPort'],
+  [serviceOfOwn({ port: 80 }), 'MESH0008 Service/shop/own spec.ports[0].port'],
+  [serviceOfOwn({ port: 80, targetPort: 'admn' }), 'IST0101 Service/shop/own spec.ports[0].targetPort'],
+  [
+    [...rightOwn, object('PeerAuthentication', 'shop', 'x', { ...own, portLevelMtls: { 80: { mode: 'STRICT' }, 9001: { mode: 'STRICT' } } })],
+    'MESH0008 PeerAuthentication/shop/x spec.portLevelMtls[80]',
+  ],
+  [ruleOf({ to: [{ operation: { ports: ['9000', '80'] } }] }), 'MESH0008 AuthorizationPolicy/shop/x spec.rules[0].to[0].operation.ports[1]'],
+  [ruleOf({ to: [{ operation: { notPorts: ['9003'] } }] }), 'MESH0008 AuthorizationPolicy/shop/x spec.rules[0].to[0].operation.notPorts[0]'],
+  [ruleOf({ when: [{ key: 'destination.port', notValues: ['80'] }] }), 'MESH0008 AuthorizationPolicy/shop/x spec.rules[0].when[0].notValues[0]'],
   [[route({ host: 'wbe' })], `IST0101 VirtualService/shop/x ${at}.host`],
   [[route({ port: { number: 82 } })], `IST0101 VirtualService/shop/x ${at}.port.number`],
   [[route({ subset: 'v3' })], `IST0101 VirtualService/shop/x ${at}.subset`],
@@ -206,10 +256,10 @@ const mistakes: readonly (readonly [Document[], string])[] = [
   ],
   [[object('Gateway', 'shop', 'x', { servers: [server(80, 'HTTP'), server(80, 'TCP')] })], 'MESH0006 Gateway/shop/x spec.servers[1].port'],
   [[object('Gateway', 'nowhere', 'x', { servers: [server(80, 'HTTP')] })], 'IST0101 Gateway/nowhere/x metadata.namespace'],
-  [[peer({ app: 'nobody' })], 'IST0127 PeerAuthentication/shop/x spec'],
+  [[peer({ app: 'nobody' })], 'IST0127 PeerAuthentication/shop/x spec.selector.matchLabels'],
   [
     [peer({ version: 'v1' }), { ...peer({ version: 'v1' }), metadata: { name: 'y', namespace: 'shop' } }],
-    'MESH0007 PeerAuthentication/shop/y spec.selector',
+    'MESH0007 PeerAuthentication/shop/y spec.selector.matchLabels',
   ],
   [
     [object('AuthorizationPolicy', 'shop', 'x', { rules: [{ from: [{ source: { namespaces: ['nowhere'] } }] }] })],

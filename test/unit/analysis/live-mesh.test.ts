@@ -55,8 +55,10 @@ const documents = [
   document('AuthorizationPolicy', 'a/p', '{selector: {matchLabels: {app: web}}, rules: [{from: [{source: {namespaces: [b]}}]}]}', 'security'),
   document('AuthorizationPolicy', 'a/q', '{action: CUSTOM, provider: {name: asker}, rules: [{}]}', 'security'),
   document('PeerAuthentication', 'a/p', '{mtls: {mode: STRICT}}', 'security'),
+  document('PeerAuthentication', 'a/q', '{selector: {matchLabels: {app: web}}, portLevelMtls: {80: {mode: STRICT}, 81: {mode: STRICT}}}', 'security'),
   document('WorkloadEntry', 'a/w', '{address: 10.0.0.1, labels: {app: web, version: v2}}'),
   ...['{app: web, version: v1}', '{app: web, sidecar.mesh.io/inject: "true"}'].map((labels) => pod('a/w-1', labels)),
+  pod('a/w-2', '{app: web}'),
   pod('b/w-1', '{app: web}'),
   ...['{}', '{mesh-injection: enabled}'].map((labels) => space('a', labels)),
   space('b', '{}'),
@@ -67,6 +69,12 @@ const web = (ports: readonly number[]): Service => ({
   ...{ exportTo: [], serviceAccounts: [], selector: { app: 'web' }, createdAt: 0, resolution: 'static' },
   ports: ports.map((number) => ({ number, name: `p-${number}`, protocol: 'unknown', targetPort: 0 })),
 })
+/** A Service whose one port leads to another of its workloads. */
+const leading = (target: number | string): Service => {
+  const service = web([80])
+  const port = typeof target === 'string' ? { targetPort: 0, targetName: target } : { targetPort: target }
+  return { ...service, ports: service.ports.map((each) => ({ ...each, ...port })) }
+}
 const external = (host: string): Service => ({
   ...web([443]),
   hostname: host,
@@ -104,7 +112,9 @@ const secretsSeen = (namespace: string, secrets: readonly SecretFacts[] | undefi
 const pair = ['tls.crt', 'tls.key']
 const resources = [
   pod('a/w-1', '{app: web}'),
-  `${pod('a/w-1', '{app: web, version: v1}')}\nspec: {containers: [{name: mesh-proxy, image: mesh/old}, {name: web, image: web, ports: [{containerPort: 80}]}]}`,
+  `${pod('a/w-1', '{app: web, version: v1}')}\nspec: {containers: [{name: mesh-proxy, image: mesh/old}, {name: web, image: web, ports: [{containerPort: 80, name: http}]}]}`,
+  `${pod('a/w-1', '{app: other}')}\nspec: {containers: [{name: web, image: web, ports: [{containerPort: 81, name: admin}]}]}`,
+  `${pod('a/w-2', '{app: web}')}\nspec: {containers: [{name: web, image: web, ports: [{containerPort: 8080}]}]}`,
   pod('b/w-1', '{app: web}').replace('labels:', 'annotations: {sidecar.mesh.io/inject: "maybe", proxy.mesh.io/confg: a}, labels:'),
   space('a', '{mesh-injection: enabled, mesh.io/rev: canary}').replace('labels:', 'annotations: {sidecar.mesh.io/proxyCPU: 1m}, labels:'),
   space('b', '{}'),
@@ -131,6 +141,7 @@ const event: fc.Arbitrary<InForceEvent | SeenEvent> = fc.oneof(
     servicesOf('web.a.svc.cluster.local'),
     servicesOf('web.a.svc.cluster.local', web([80])),
     servicesOf('web.a.svc.cluster.local', web([80, 81])),
+    ...[8080, 80, 'admin', 'http'].map((target) => servicesOf('web.a.svc.cluster.local', leading(target))),
     servicesOf('x.example', external('x.example')),
     servicesOf('x.example'),
     servicesOf('*.example', external('*.example')),
@@ -229,6 +240,29 @@ describe('the analysis of a running service', () => {
       'the Gateway a/g is invalid',
     ])
     expect(told()).to.deep.equal(['there is no Gateway a/g, s'])
+  })
+
+  it('finds Services that lead to no port of their pods, and those without pods, where the containers of all of them are known', () => {
+    const mesh = live()
+    const says = (...events: (InForceEvent | SeenEvent)[]) => {
+      for (const each of events) mesh.apply(each)
+      mesh.refresh()
+      return found(mesh).flatMap(({ code, path }) => (code === 'IST0118' ? [] : [`${code} ${path}`]))
+    }
+    const [first, second] = ['a/w-1', 'a/w-2'].map((path) => {
+      const [object] = parseConfigFile('a.yaml', pod(path, '{app: web}'), names).objects
+      return object as ConfigObject
+    }) as [ConfigObject, ConfigObject]
+    const contained = (path: string, port: number) =>
+      seen(`${pod(path, '{app: web}')}\nspec: {containers: [{name: web, image: web, ports: [{containerPort: ${port}, name: p-${port}}]}]}`)
+    expect(says(servicesOf('web.a.svc.cluster.local', web([80])), inForce(first, true))).to.deep.equal([])
+    expect(says(contained('a/w-1', 8080))).to.deep.equal(['MESH0008 spec.ports[0].port'])
+    expect(says(servicesOf('web.a.svc.cluster.local', leading('p-81')))).to.deep.equal(['IST0101 spec.ports[0].targetPort'])
+    // Of the second pod only the labels are known, as in another cluster.
+    expect(says(inForce(second, true))).to.deep.equal([])
+    expect(says(contained('a/w-2', 81))).to.deep.equal([])
+    expect(says(servicesOf('web.a.svc.cluster.local', { ...leading(80), selector: { app: 'wbe' } }))).to.deep.equal(['IST0127 spec.selector'])
+    expect(says(inForce(first, false), inForce(second, false))).to.deep.equal([])
   })
 
   it('has what is wrong with the networks of the mesh in force', () => {
