@@ -10,6 +10,7 @@ export const adminMethods = [
   'GetProxyConfig',
   'ExplainRequest',
   'ExplainResource',
+  'PreviewChanges',
   'ListPushes',
   'WatchPushes',
   'ListFaults',
@@ -31,6 +32,12 @@ export const adminMethods = [
 
 /** Limits of each method on one server. A call collects answers of all writers. */
 export const adminBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
+
+/** Limits of the method that takes files. */
+export const previewBounds = { timeLimit: 60_000, requestBytes: 8 * 1_048_576, concurrent: 2 }
+
+/** The limits of a method with one answer. */
+export const boundsOf = (method: string): typeof adminBounds => (method === 'PreviewChanges' ? previewBounds : adminBounds)
 
 /** The methods that answer with a stream, and their limits on one server. */
 export const adminStreams: readonly string[] = ['WatchPushes']

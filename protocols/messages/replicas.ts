@@ -14,6 +14,7 @@ export type ReplicaQuestion =
   | 'proxies'
   | 'slow'
   | 'exceeded'
+  | 'nodes'
   | 'shares'
   | 'instances'
   | 'distribution'

@@ -12,3 +12,15 @@ export class ExitError extends Error {
     this.exitStatus = exitStatus
   }
 }
+
+/** The exit status of commands that compare, when they cannot. */
+export const troubleStatus = 2
+
+/** Awaits the work of a command that compares. Its errors have the exit status {@link troubleStatus}. */
+export async function reportTrouble(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    throw new ExitError(error instanceof Error ? error.message : String(error), troubleStatus)
+  }
+}

@@ -34,6 +34,20 @@ export const proxyConfigFlags = {
   }),
 }
 
+/** Flags of `diff`. */
+export const diffFlags = {
+  ...serverFlags,
+  replace: toggle({
+    description:
+      'the files are all configuration that there is: objects of other places would be removed, but services and workloads of clusters stay',
+  }),
+}
+
+/** The argument of `diff`. */
+export const diffArgs = {
+  path: string({ description: 'file or directory, or - for standard input; there may be several', required: true, ignoreStdin: true }),
+}
+
 /** Flags of `push watch`. */
 export const pushWatchFlags = {
   ...serverFlags,

@@ -92,6 +92,15 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
     refusals: optional(rowsOf(fault)),
   }),
   slow: rowsOf(texts('connectionId', 'namespace')),
+  nodes: rowsOf({
+    ...texts('nodeId'),
+    node: withFields({
+      ...texts('id', 'type', 'namespace', 'domain', 'network', 'clusterId', 'locality'),
+      addresses: listOf(isText),
+      metadata: isMapping,
+      labels: optional(mapOf(isText)),
+    }),
+  }),
   exceeded: rowsOf(texts('proxy', 'address', 'reason', 'at')),
   shares: rowsOf({ ...texts('identity'), ...fields(isCount, 'streams', 'classes', 'nodeBytes') }),
   instances: rowsOf(texts('connection', 'namespace')),

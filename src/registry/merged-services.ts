@@ -160,6 +160,11 @@ export class MergedServices {
     return this.#records.get(key) ?? []
   }
 
+  /** All records: one for each source of each service. */
+  *records(): Generator<readonly [source: string, key: string, record: KeptRecord]> {
+    for (const [key, sources] of this.#records) for (const [source, record] of sources) yield [source, key, record]
+  }
+
   /** Merges the records that changed since the last call. A service that cannot be merged stays as it was. */
   merge(): Merge {
     const redefined = new Set<string>()

@@ -18,11 +18,12 @@ export interface CommandResult {
 }
 
 /** Runs the command to its end, with its own directory for the state of a certificate authority. */
-export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = discoveryScript): Promise<CommandResult> {
+export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = discoveryScript, input = ''): Promise<CommandResult> {
   const started = performance.now()
   const dir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
   const places = { MESHD_CA_STATE_DIR: dir, MESHD_ADMIN_SOCKET: join(dir, 'run/admin.sock') }
   const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, ...places, ...env } })
+  child.stdin.end(input)
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (bytes) => (stdout += bytes))

@@ -22,9 +22,12 @@ import {
   ListProxiesResponseSchema,
   type ListPushesResponse,
   ListPushesResponseSchema,
+  type PreviewChangesResponse,
+  PreviewChangesResponseSchema,
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { FoundNow } from '../../../protocols/messages/analysis.ts'
+import type { DryRun } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
@@ -170,6 +173,20 @@ export function explainedMessage({ objects, ...answer }: ExplainAnswer, domain: 
     reason,
   }))
   return messageOf(ExplainResourceResponseSchema, { ...answer, objects: rows })
+}
+
+/** Returns the result of a dry run. */
+export function previewMessage(
+  { faults, objects, newFaults, foreign, ...run }: DryRun,
+  replicas: readonly ReplicaState[],
+  domain: string,
+): PreviewChangesResponse {
+  return messageOf(PreviewChangesResponseSchema, {
+    ...{ ...run, foreign, replicas },
+    faults: faults.map(({ key, ...fault }) => ({ ...fault, ...(key === '' ? {} : { object: readKey(key, domain) }) })),
+    objects: objects.map(({ reference, change }) => ({ object: reference, change })),
+    newFaults: newFaults.map(({ references, ...fault }) => ({ ...fault, objects: references })),
+  })
 }
 
 /** Returns the answer about faults. */

@@ -37,10 +37,12 @@ import {
   findingsMessage,
   messageOf,
   outboundRequest,
+  previewMessage,
   proxiesMessage,
   resourcesMessage,
   routingMessage,
 } from './admin-messages.ts'
+import { dryRunOf } from './dry-run-answers.ts'
 import { explainedFor } from './explain-answers.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import {
@@ -147,6 +149,11 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       const answer = await explainedFor(sources, await named(of, viewer), type, name, viewer.sees)
       if (typeof answer === 'string') throw errorOf({ code: status.invalidArgument, message: answer })
       return explainedMessage(answer, domain)
+    },
+    async previewChanges({ files, replace, thisReplica }, context) {
+      const answer = await operatorsOnly(viewerOf(context), () => dryRunOf(thisReplica ? sources.own : sources, files, replace))
+      if (typeof answer === 'string') throw errorOf({ code: status.resourceExhausted, message: answer })
+      return previewMessage(answer.run, answer.replicas, domain)
     },
     async pushAgain(_, context) {
       acting(viewerOf(context), log, 'PushAgain')

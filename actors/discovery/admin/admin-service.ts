@@ -7,6 +7,7 @@ import {
   adminServiceName,
   adminStreamBounds,
   adminStreams,
+  boundsOf,
 } from '../../../protocols/messages/admin-call.ts'
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import type { Call } from '../../rpc/call.ts'
@@ -21,7 +22,7 @@ export type AdminParts = Omit<AdminRpcParts, 'admit' | 'admin' | 'placeOf'>
 const declared: Readonly<Record<string, DeclaredRpc>> = Object.fromEntries(
   adminMethods.map((name) => [
     `/${adminServiceName}/${name}`,
-    adminStreams.includes(name) ? { type: 'server_stream', bounds: adminStreamBounds } : { type: 'unary', bounds: adminBounds },
+    adminStreams.includes(name) ? { type: 'server_stream', bounds: adminStreamBounds } : { type: 'unary', bounds: boundsOf(name) },
   ]),
 )
 

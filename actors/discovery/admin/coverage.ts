@@ -14,6 +14,7 @@ export const methodCoverage: Readonly<Record<(typeof adminMethods)[number], Cove
   GetProxyConfig: 'replicas',
   ExplainRequest: 'replicas',
   ExplainResource: 'replicas',
+  PreviewChanges: 'replicas',
   ListPushes: 'replicas',
   WatchPushes: 'replicas',
   ListFaults: 'replicas',

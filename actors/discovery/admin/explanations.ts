@@ -1,4 +1,8 @@
-/** Explains resources of proxies, and where these send requests, on a thread of its own, which ends ten seconds after the last explanation. */
+/**
+ * Explains resources of proxies, and where these send requests, on a thread of its own, and makes dry runs on another one. A thread ends ten seconds
+ * after the last of its tasks.
+ */
+import type { DryRun, DryRunInput } from '../../../protocols/messages/dry-run.ts'
 import type { Explained, ExplainInput, Routing, RoutingInput } from '../../../protocols/messages/explain.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 
@@ -9,9 +13,13 @@ const mostWaiting = 8
 /** Maximum heap of the thread, in MiB. */
 const heapMib = 512
 
-/** The thread that explains. */
+/** The same of dry runs. One of 10,000 services and 200 proxies takes 8 s of CPU time and 400 MiB. */
+const ofDryRuns = { deadlineMs: 50_000, queue: 1, heapMib: 3072 }
+
+/** The threads that explain. */
 export class Explanations {
   #pool: Pool | undefined
+  #dryRuns: Pool | undefined
 
   /** Explains a resource. Rejects when it takes too long, or too many others wait. */
   explain(input: ExplainInput): Promise<Explained> {
@@ -23,14 +31,22 @@ export class Explanations {
     return this.#run(input)
   }
 
+  /** Makes a dry run. Rejects when it takes too long, needs too much memory, or one more waits. */
+  dryRun(input: DryRunInput): Promise<DryRun> {
+    const { deadlineMs: longest, ...size } = ofDryRuns
+    this.#dryRuns ??= createPool(taskModule('dry-run-task'), { threads: 1, ...size })
+    return this.#dryRuns.run<DryRun>(input, longest)
+  }
+
   #run<Answer>(input: ExplainInput | RoutingInput): Promise<Answer> {
-    const module = new URL(`./explain-task${import.meta.url.slice(-3)}`, import.meta.url)
-    this.#pool ??= createPool(module, { threads: 1, queue: mostWaiting, heapMib })
+    this.#pool ??= createPool(taskModule('explain-task'), { threads: 1, queue: mostWaiting, heapMib })
     return this.#pool.run<Answer>(input, deadlineMs)
   }
 
-  /** Ends the thread. */
+  /** Ends the threads. */
   async close(): Promise<void> {
-    await this.#pool?.destroy()
+    await Promise.all([this.#pool?.destroy(), this.#dryRuns?.destroy()])
   }
 }
+
+const taskModule = (name: string): URL => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)

@@ -9,6 +9,7 @@ import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { distributionOf, instancesOf } from './distribution-rows.ts'
+import { ownNodes } from './dry-run-answers.ts'
 import { explainedHere } from './explain-answers.ts'
 import { ownClusters, ownFaults, ownProxies } from './mesh-answers.ts'
 import type { PageSources } from './page-sources.ts'
@@ -25,6 +26,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     proxies: () => ownProxies(sources),
     slow: () => sources.writers<SlowConnection>('slow'),
     exceeded: () => sources.writers<Exceeded>('exceeded'),
+    nodes: () => ownNodes(sources),
     shares: () => sources.queue<Share[]>('shares'),
     instances: () => instancesOf(sources),
     distribution: (resource) => distributionOf(sources, String(resource)),

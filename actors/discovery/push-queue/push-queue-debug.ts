@@ -1,8 +1,10 @@
 /** The push queue's answers to the debug pages. */
 
+import { serialize } from 'node:v8'
 import type { Service } from '../../../protocols/data.ts'
+import type { DryRunPiece, DryRunProxy, DryRunRow } from '../../../protocols/messages/dry-run.ts'
 import type { TriedRoute } from '../../../protocols/messages/explain.ts'
-import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
+import type { EndpointsRow, ListPiece } from '../../../protocols/messages/pages.ts'
 import type { SettingOrigin } from '../../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
@@ -11,6 +13,7 @@ import { effectRows } from '../../../src/config/without-effect.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
+import { dryRunRows, mostProxies } from '../../../src/push/dry-run/rows.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { configuredPorts } from '../../../src/xds/endpoints/own-machine.ts'
@@ -116,6 +119,19 @@ function* refusalRows(planner: Planner): Generator<WeighedRow<object>> {
   }
 }
 
+/** The connected proxies, for the dry run of another replica. */
+function* nodeRows(planner: Planner): Generator<WeighedRow<DryRunProxy>> {
+  for (const { node } of planner.proxies().slice(0, mostProxies)) yield [{ nodeId: node.id, node }, 30]
+}
+
+/** A piece in shared memory, so that the main thread, which passes it on, neither reads nor copies it. */
+function packed({ rows, next }: ListPiece<DryRunRow>): DryRunPiece {
+  const bytes = serialize(rows)
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  shared.set(bytes)
+  return { rows: shared, next }
+}
+
 /** The groups of resources. */
 function* groupRows({ groups }: Planner): Generator<WeighedRow<{ group: string; resources: number }>> {
   for (const group of groups.ids()) yield [{ group, resources: groups.resources(group).size }, 1]
@@ -179,6 +195,10 @@ function proxyAnswers(planner: Planner, lists: Listings) {
     },
     instances: () => lists.first(instanceRows(planner)),
     refusals: () => lists.first(refusalRows(planner)),
+    /** The mesh for a dry run, in pieces. */
+    dryRun: (): DryRunPiece => packed(lists.first(dryRunRows(planner))),
+    moreOfDryRun: (list: number): DryRunPiece => packed(lists.more(list) as ListPiece<DryRunRow>),
+    nodes: () => lists.first(nodeRows(planner)),
     /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
     explain: async (connection: string, request: DescribedRequest): Promise<ReferencedExplanation | undefined> => {
       const { snapshot } = planner

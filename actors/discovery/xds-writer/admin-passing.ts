@@ -2,11 +2,11 @@
 import {
   type AdminCallQuestion,
   type AdminCallReply,
-  adminBounds,
   adminMethods,
   adminServiceName,
   adminStreamBounds,
   adminStreams,
+  boundsOf,
 } from '../../../protocols/messages/admin-call.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
@@ -31,7 +31,7 @@ export function adminPassing(access: StatusAccess, ask: (question: AdminCallQues
     adminMethods.map((name): [string, Rpc] => {
       const path = `/${adminServiceName}/${name}`
       const load = () => Promise.resolve(handler)
-      return [path, isStream(path) ? { type: 'server_stream', bounds: adminStreamBounds, load } : { type: 'unary', bounds: adminBounds, load }]
+      return [path, isStream(path) ? { type: 'server_stream', bounds: adminStreamBounds, load } : { type: 'unary', bounds: boundsOf(name), load }]
     }),
   )
 }
