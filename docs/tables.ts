@@ -5,6 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { accessTemplate } from './access.ts'
 import { definitionFiles } from './crds.ts'
+import { dashboardFile } from './dashboard.ts'
 import { injectionFile } from './injection.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
@@ -16,6 +17,7 @@ const injector = '_injector.tpl'
 const made = new Map([
   ['docs/kinds.md', kindsPage()],
   ['docs/reference.md', await referencePage()],
+  ['examples/operating/grafana/dashboard.json', dashboardFile()],
   ['charts/meshd/templates/_access.tpl', accessTemplate()],
   ['charts/meshd/files/injection.yaml', injectionFile()],
   // Charts share no templates.

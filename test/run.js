@@ -10,11 +10,27 @@ import { buildHelm, missingForHelm } from './chart/helm.js'
 import { buildCluster, missingForCluster } from './cluster/build.js'
 import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
+import { buildPromtool, missingForPromtool } from './monitoring/promtool.js'
 import { missingForPods } from './pod-tools.js'
 import { batchesOf, idleFor, inSlots } from './schedule.js'
 import { buildOracle, missingForOracle } from './template/oracle.js'
 
-const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden', 'template', 'chart']
+const layers = [
+  'envoy',
+  'orchestrator',
+  'red-team',
+  'node',
+  'system',
+  'actors',
+  'chaos',
+  'fuzz',
+  'package',
+  'unit',
+  'golden',
+  'template',
+  'chart',
+  'monitoring',
+]
 /**
  * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
  * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows. What counts as
@@ -39,13 +55,18 @@ const left = new Map()
 if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
 const missingPods = missingForPods() ?? missing
 if (missingPods) left.set('node', missingPods)
-const missingCluster = missingForCluster()
-if (missingCluster) left.set('orchestrator', missingCluster)
+/** Layers that need programs that Go builds: why these cannot be had, and what builds them. */
+const built = [
+  { layer: 'orchestrator', what: 'the programs of the test cluster', missing: missingForCluster, build: buildCluster },
+  { layer: 'template', what: 'the program that asks Go', missing: missingForOracle, build: buildOracle },
+  { layer: 'chart', what: 'Helm', missing: missingForHelm, build: buildHelm },
+  { layer: 'monitoring', what: 'promtool', missing: missingForPromtool, build: buildPromtool },
+]
+for (const { layer, missing } of built) {
+  const reason = missing()
+  if (reason) left.set(layer, reason)
+}
 for (const [layer, reason] of left) console.log(`left out: ${layer}: ${reason}`)
-const missingGo = missingForOracle()
-if (missingGo) left.set('template', missingGo)
-const missingHelm = missingForHelm()
-if (missingHelm) left.set('chart', missingHelm)
 if (left.size > 0 && process.env.CI === 'true') {
   console.log('a missing tool is a failure when CI=true')
   console.log(`0 passed, ${left.size} failed`)
@@ -56,32 +77,16 @@ let failures = ''
 let failuresBeside = ''
 let failed = 0
 // Before the tests, since a build takes all cores. What it cannot build costs its layer, and no other.
-if (!missingCluster)
+for (const { layer, what, build } of built) {
+  if (left.has(layer)) continue
   try {
-    buildCluster()
+    build()
   } catch (error) {
-    left.set('orchestrator', 'the programs of the test cluster cannot be built')
-    failures += `\nthe programs of the test cluster cannot be built: ${error.message}\n`
+    left.set(layer, `${what} cannot be built`)
+    failures += `\n${what} cannot be built: ${error.message}\n`
     failed++
   }
-
-if (!missingGo)
-  try {
-    buildOracle()
-  } catch (error) {
-    left.set('template', 'the program that asks Go cannot be built')
-    failures += `\nthe program that asks Go cannot be built: ${error.message}\n`
-    failed++
-  }
-
-if (!missingHelm)
-  try {
-    buildHelm()
-  } catch (error) {
-    left.set('chart', 'Helm cannot be built')
-    failures += `\nHelm cannot be built: ${error.message}\n`
-    failed++
-  }
+}
 
 const filesOf = (layer) => globSync(`test/${layer}/**/*.test.ts`).sort()
 const batches = batchesOf(

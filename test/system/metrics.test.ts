@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { aliasHealthType, clusterType, endpointType, healthType } from '../../src/xds/type-urls.ts'
+import { documentedMetrics } from '../harness/documented-metrics.ts'
 import { missingParser, parseMetrics } from '../harness/metrics-parser.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -12,17 +12,13 @@ import { specifiedForDiscovery } from '../harness/specified-metrics.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-/** Parses the tables of docs/metrics.md except that of the agent: name and type of each metric, and whether its part is not built yet, or not here. */
+/** The metrics of docs/metrics.md except those of the agent: name and type of each, and whether its part is not built yet, or not here. */
 function documented(): Map<string, { type: string; missing: boolean }> {
   const found = new Map<string, { type: string; missing: boolean }>()
-  let missing = false
-  for (const line of readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('\n')) {
-    if (line === '## Of the agent') break
-    if (line.startsWith('## ')) missing = /not built yet|With a followed cluster/.test(line)
-    const row = /^\| `(\w+)` +\| (\w+) /.exec(line)
-    if (!row) continue
-    expect(found.has(row[1] as string), `${row[1]} is documented twice`).to.equal(false)
-    found.set(row[1] as string, { type: row[2] as string, missing })
+  for (const { name, type, section } of documentedMetrics()) {
+    if (section === 'Of the agent') continue
+    expect(found.has(name), `${name} is documented twice`).to.equal(false)
+    found.set(name, { type, missing: /not built yet|With a followed cluster/.test(section) })
   }
   return found
 }
