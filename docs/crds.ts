@@ -6,7 +6,8 @@ import type { Form } from '../src/config/shape.ts'
 import { tlsModeNames } from '../src/names/mesh-names.ts'
 import { fieldDescription, kindDescriptions } from './field-descriptions.ts'
 
-type Schema = Readonly<Record<string, unknown>>
+/** A schema of OpenAPI 3, as definitions of an orchestrator have them. */
+export type Schema = Readonly<Record<string, unknown>>
 
 /** Fields that are not declared stay: what reads the object has to see them. */
 const preserve = { 'x-kubernetes-preserve-unknown-fields': true }
@@ -87,22 +88,34 @@ function recordSchema({ fields, isStrict }: Extract<Form, { type: 'record' }>, p
 /** What a schema cannot say of a value, as a sentence. */
 const bounds = (form: Form): string => (form.type === 'duration' ? ' A duration, such as 1h, 5s or 100ms.' : '')
 
+/** Returns the schema of the spec of a kind. */
+export const specSchema = ({ name, spec }: Kind<KindName>): Schema => ({
+  description: 'What the object asks for.',
+  ...schemaOf(spec.form, name),
+})
+
+/** Returns what a kind is for, and whether it has an effect. */
+export const descriptionOf = ({ name, without }: Kind<KindName>): string =>
+  `${kindDescriptions[name]}${without === undefined ? '' : ` Has no effect yet: ${without}.`}`
+
+/** Whether objects of a kind must have a spec. */
+export const hasRequiredFields = ({ spec }: Kind<KindName>): boolean =>
+  spec.form.type === 'record' && Object.values(spec.form.fields).some((field) => field.required)
+
 /** Returns the CustomResourceDefinition of a kind. All versions are served and have one schema; the last one is stored. */
-function definitionOf({ name, plural, group, versions, spec, without }: Kind<KindName>): Schema {
+function definitionOf(kind: Kind<KindName>): Schema {
+  const { name, plural, group, versions } = kind
   const { short = [], columns = {} } = tables[name]
   const fullGroup = `${group}.${domain}`
-  const isPolicy = group === 'security'
-  const description = `${kindDescriptions[name]}${without === undefined ? '' : ` Has no effect yet: ${without}.`}`
-  const hasRequired = spec.form.type === 'record' && Object.values(spec.form.fields).some((field) => field.required)
   const schema = {
-    description,
+    description: descriptionOf(kind),
     type: 'object',
-    ...(hasRequired ? { required: ['spec'] } : {}),
+    ...(hasRequiredFields(kind) ? { required: ['spec'] } : {}),
     properties: {
-      spec: { description: 'What the object asks for.', ...schemaOf(spec.form, name) },
+      spec: specSchema(kind),
       status: { description: 'What the control plane says of the object.', type: 'object', ...preserve },
     },
-    ...(isPolicy ? preserve : {}),
+    ...(group === 'security' ? preserve : {}),
   }
   const printed = [
     ...Object.entries(columns).map(([title, jsonPath]) => ({ name: title, type: 'string', jsonPath })),

@@ -6,11 +6,13 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { accessTemplate } from './access.ts'
 import { definitionFiles } from './crds.ts'
 import { dashboardFile } from './dashboard.ts'
+import { schemaFiles } from './editor-schemas.ts'
 import { injectionFile } from './injection.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
 
 const definitions = ['manifests/crds', 'charts/base/files/crds']
+const schemas = 'schemas'
 const root = new URL('..', import.meta.url)
 const isCheck = process.argv.includes('--check')
 const injector = '_injector.tpl'
@@ -22,10 +24,11 @@ const made = new Map([
   ['charts/meshd/files/injection.yaml', injectionFile()],
   // Charts share no templates.
   [`charts/base/templates/${injector}`, textOf(new URL(`charts/meshd/templates/${injector}`, root)) ?? ''],
+  ...[...schemaFiles()].map(([name, text]) => [`${schemas}/${name}`, text] as const),
   ...definitions.flatMap((folder) => [...definitionFiles()].map(([name, text]) => [`${folder}/${name}`, text] as const)),
 ])
 
-for (const folder of definitions) {
+for (const folder of [...definitions, schemas]) {
   mkdirSync(new URL(folder, root), { recursive: true })
   for (const name of readdirSync(new URL(folder, root))) {
     const path = `${folder}/${name}`

@@ -75,6 +75,7 @@ describe('the package', () => {
       'LICENSE',
       'docs/agent.md',
       'examples/two-workloads/mesh/stock.yaml',
+      'schemas/mesh.json',
       'examples/two-workloads/stock/etc/mesh/config/mesh',
       'bin/pilot-discovery.js',
       'bin/pilot-agent.js',
