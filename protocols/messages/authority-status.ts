@@ -64,7 +64,7 @@ export interface AuthorityStatus {
   /** What is not valid now, by the wall clock; one sentence each. */
   readonly faults: readonly string[]
   readonly serving: readonly ShownServing[]
-  /** The number of addresses that hold a certificate. */
+  /** The number of certificates of workloads that are held. */
   readonly holders: number
 }
 

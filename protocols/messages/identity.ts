@@ -18,8 +18,8 @@ export interface Caller {
   readonly method: string
   /** The expiry of the credential, in Unix milliseconds. */
   readonly expiresAt: number
-  /** For a certificate: SHA-256 fingerprint (hex) of the root of its chain. */
-  readonly issuedRoot?: string
+  /** For a certificate: its serial number, and the SHA-256 fingerprint of the root of its chain; hexadecimal, lower case. */
+  readonly certificate?: { readonly serial: string; readonly root: string }
 }
 
 /** Who owns a token? */

@@ -11,7 +11,8 @@ import type { Evictions, HeldCertificate, KeptHolder, Ledger, LedgerHead, Servin
  */
 export function* ledgerLines(ledger: Ledger, inOrder: boolean): Iterable<string> {
   yield `${JSON.stringify({ inOrder, ...ledger.head() })}\n`
-  for (const holder of ledger.holders()) yield `${JSON.stringify(holder)}\n`
+  // Earlier versions read a number of certificates as well.
+  for (const [identity, held] of ledger.holders()) yield `${JSON.stringify([identity, { ...held, count: 1 }])}\n`
 }
 
 /** A ledger as read from its stored form. */
@@ -25,12 +26,13 @@ export interface KeptLedger {
 /** Parses the stored form. Throws an Error that names the line or field that is wrong. */
 export function readLedger(lines: string): KeptLedger {
   const [first = '', ...others] = lines.split('\n')
-  const { inOrder, format, completeSince, longestLife, evictions, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')
+  const { inOrder, format, completeSince, longestLife, hasAll, evictions, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')
   if (format !== 1) throw new Error(`format ${JSON.stringify(format)} is not 1`)
   const head: LedgerHead = {
     format,
     completeSince: number(completeSince, 'completeSince'),
     longestLife: number(longestLife, 'longestLife'),
+    hasAll: hasAll === true,
     evictions: readEvictions(evictions, forgottenUntil),
     serving: list(serving, 'serving').map((entry, index) => readServing(entry, `serving[${index}]`)),
   }
@@ -65,11 +67,11 @@ function readServing(value: unknown, where: string): ServingRecord {
 }
 
 function readHeld(value: unknown, where: string): HeldCertificate {
-  const { address, epoch, count } = object(value, where)
+  const { address, epoch, renews } = object(value, where)
   return {
     address: text(address, `${where}, address`),
     ...readServing(value, where),
+    ...(renews !== undefined && { renews: text(renews, `${where}, renews`) }),
     epoch: number(epoch, `${where}, epoch`),
-    count: number(count, `${where}, count`),
   }
 }

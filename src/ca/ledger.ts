@@ -1,7 +1,7 @@
 /**
  * The ledger of the certificate authority: which workloads hold which certificates until when, which proxies are connected, and which of
- * them would fail if a rotation advanced to its next stage now (docs/certificates.md, R9 to R13). The ledger is no source of trust: no
- * permission depends on it.
+ * them would fail if a rotation advanced to its next stage now (docs/certificates.md, R9 to R13). A certificate is held until it has expired,
+ * or until another one was requested with it. The ledger is no source of trust: no permission depends on it.
  */
 
 /** A certificate that was issued to a workload. */
@@ -17,6 +17,8 @@ export interface IssuedCertificate {
   readonly notAfter: number
   /** Address of the client that requested the certificate, with or without a port. */
   readonly peer: string
+  /** Serial number of the certificate with which the client requested this one; undefined: it presented none. */
+  readonly renews?: string | undefined
 }
 
 /** A serving certificate that was issued to a server of this process. */
@@ -27,11 +29,8 @@ export interface ConnectedProxy {
   /** Id of the proxy's node, `<type>~<address>~<name>~<domain>`. */
   readonly node: string
   readonly identities: readonly string[]
-  /**
-   * The root of the client certificate's chain, and when the certificate expires in Unix milliseconds. Undefined without a client
-   * certificate.
-   */
-  readonly presented: { readonly root: string; readonly notAfter: number } | undefined
+  /** The client certificate, the root of its chain, and when it expires in Unix milliseconds. Undefined without one. */
+  readonly presented: { readonly serial: string; readonly root: string; readonly notAfter: number } | undefined
 }
 
 /** The current stage of a rotation, as the ledger needs it. */
@@ -39,8 +38,8 @@ export interface LedgerStage {
   /** The number of the stage. */
   readonly epoch: number
   /**
-   * Fingerprint of the root that signs at this stage. A connection that began in this stage and presented a certificate of this root needs
-   * no newer one. Undefined: no client certificate is such a proof.
+   * Fingerprint of the root that signs at this stage. A certificate of this root that was presented in this stage counts as one of the stage.
+   * Undefined: no client certificate does.
    */
   readonly provenBy: string | undefined
 }
@@ -61,20 +60,22 @@ export interface Blocker {
 export interface LedgerRow {
   readonly identity: string
   readonly proxies: readonly string[]
-  /** The last certificate of each address, in order of issue, last issued first. */
+  /** In order of issue, last issued first. */
   readonly certificates: readonly HeldCertificate[]
 }
 
-/** The last certificate that was issued to an identity from one address. */
+/** A certificate that somebody holds. */
 export interface HeldCertificate {
+  /** The address from which it was requested, or, of one whose issue is not recorded, that of the proxy that presented it. */
   readonly address: string
   readonly serial: string
   readonly root: string
   readonly issuedAt: number
   readonly notAfter: number
-  /** The number of the stage in which the certificate was issued, and how many were issued to this address in that stage. */
+  /** Serial number of the certificate that it replaced. */
+  readonly renews?: string | undefined
+  /** The number of the stage in which the certificate was issued, or counts as issued ({@link LedgerStage.provenBy}). */
   readonly epoch: number
-  readonly count: number
 }
 
 /** An identity with certificates of a root: the addresses that they were issued to, and the nodes of its proxies that presented one (ten). */
@@ -86,7 +87,7 @@ export interface RootHolder {
 
 /** Limits of the ledger. */
 export interface LedgerBounds {
-  /** The maximum number of addresses that hold a certificate, over all identities. */
+  /** The maximum number of certificates, over all identities. */
   readonly holders: number
   /** The maximum number of identities of one certificate or connection that are recorded. */
   readonly identities: number
@@ -96,20 +97,19 @@ export const ledgerBounds: LedgerBounds = { holders: 100_000, identities: 8 }
 /** The maximum numbers of serving certificates, of proxies named in one blocker, and of stages and roots with evicted certificates. */
 const most = { serving: 64, proxies: 10, evictions: 32 }
 
-/** The stage of certificates of which a lost ledger had the stage. */
-const beforeAnyStage = -1
+/** The stage of certificates whose issue is not recorded. A rotation has no stage with this number. */
+const beforeAnyStage = 0
 
 interface Entry {
+  /** By serial number. */
   readonly holders: Map<string, HeldCertificate>
+  /** The serial numbers of the certificates that were replaced by one of `holders`. */
+  readonly renewed: Set<string>
   readonly connections: Map<string, Connection>
-  /** How many certificates of a stage were evicted while the entry stood: they count for proxies at addresses without a certificate. */
-  evicted: { readonly epoch: number; readonly count: number } | undefined
 }
 
 interface Connection extends ConnectedProxy {
   readonly address: string
-  /** The number of the stage in which the connection began. */
-  readonly epoch: number
 }
 
 /** The evicted certificates of one stage and root. */
@@ -128,6 +128,8 @@ export interface LedgerHead {
   readonly completeSince: number
   /** The longest lifetime of any issued certificate, in milliseconds. */
   readonly longestLife: number
+  /** Whether every certificate is recorded: earlier versions recorded the last one of each identity and address. */
+  readonly hasAll: boolean
   readonly evictions: readonly Evictions[]
   readonly serving: readonly ServingRecord[]
 }
@@ -157,7 +159,7 @@ export class Ledger {
     this.#bounds = bounds
   }
 
-  /** Number of addresses that hold a certificate. */
+  /** Number of certificates that are held. */
   get size(): number {
     return this.#holders
   }
@@ -171,12 +173,12 @@ export class Ledger {
     this.#longestLife = Math.max(this.#longestLife, head.longestLife)
     this.#evictions = head.evictions
     this.#serving = [...head.serving]
-    for (const [identity, held] of holders) this.#hold(identity, held)
+    this.#holdAll(head, holders)
   }
 
   /**
-   * Adds the records of another replica of the authority: of each holder the certificate that was issued last counts. What one of the two
-   * does not know for certain is not certain.
+   * Adds the records of another replica of the authority. A certificate that either of the two knows as replaced is not held. What one of
+   * them does not know for certain is not certain.
    */
   merge(head: LedgerHead, holders: Iterable<KeptHolder>): void {
     this.#completeSince = Math.max(this.#completeSince, head.completeSince)
@@ -184,11 +186,8 @@ export class Ledger {
     for (const { epoch, root, until } of head.evictions) this.#evictions = withEvicted(this.#evictions, { epoch, root, notAfter: until })
     const serving = new Map([...head.serving, ...this.#serving].map((record) => [record.serial, record]))
     this.#serving = [...serving.values()].sort((one, other) => one.issuedAt - other.issuedAt).slice(-most.serving)
-    for (const [identity, held] of holders) {
-      const known = this.#identities.get(identity)?.holders.get(held.address)
-      if (known && (known.issuedAt > held.issuedAt || known.serial === held.serial)) continue
-      this.#hold(identity, held)
-    }
+    this.#holdAll(head, holders)
+    for (const connection of this.#connections.values()) this.#holdPresented(connection, beforeAnyStage)
   }
 
   /**
@@ -201,7 +200,7 @@ export class Ledger {
 
   head(): LedgerHead {
     const [completeSince, longestLife, evictions] = [this.#completeSince, this.#longestLife, this.#evictions]
-    return { format: 1, completeSince, longestLife, evictions, serving: this.#serving }
+    return { format: 1, completeSince, longestLife, hasAll: true, evictions, serving: this.#serving }
   }
 
   /**
@@ -212,23 +211,22 @@ export class Ledger {
     for (const [identity, entry] of this.#identities) for (const held of entry.holders.values()) yield [identity, held]
   }
 
-  /** Records a certificate that was issued to a workload in the stage with the number `epoch`. */
-  issued({ identities, serial, root, issuedAt, notAfter, peer }: IssuedCertificate, epoch: number): void {
-    this.#longestLife = Math.max(this.#longestLife, notAfter - issuedAt)
-    const address = hostOf(peer)
-    for (const identity of identities.slice(0, this.#bounds.identities)) {
-      const before = this.#identities.get(identity)?.holders.get(address)
-      const count = before?.epoch === epoch ? before.count + 1 : 1
-      this.#hold(identity, { address, serial, root, issuedAt, notAfter, epoch, count })
-    }
+  /** Records a certificate that was issued to a workload in the stage with the number `epoch`, in place of the one that it renews. */
+  issued({ identities, peer, ...certificate }: IssuedCertificate, epoch: number): void {
+    this.#longestLife = Math.max(this.#longestLife, certificate.notAfter - certificate.issuedAt)
+    for (const identity of identities.slice(0, this.#bounds.identities)) this.#hold(identity, { address: hostOf(peer), ...certificate, epoch })
   }
 
   /**
    * Whether a certificate follows one of the same root that its holder kept for a quarter of its life at least: a holder that cannot use a
-   * certificate, because it is not valid by its own clock, asks again at once.
+   * certificate, because it is not valid by its own clock, asks again at once. Without the certificate that it renews it is compared with the
+   * last one that was issued to its address.
    */
-  isRenewalInTime({ identities, root, issuedAt, peer }: IssuedCertificate): boolean {
-    const before = this.#identities.get(identities[0] ?? '')?.holders.get(hostOf(peer))
+  isRenewalInTime({ identities, root, issuedAt, peer, renews = '' }: IssuedCertificate): boolean {
+    const holders = this.#identities.get(identities[0] ?? '')?.holders
+    let before = holders?.get(renews)
+    for (const held of before ? [] : (holders?.values() ?? []))
+      if (held.address === hostOf(peer) && held.issuedAt >= (before?.issuedAt ?? 0)) before = held
     return before?.root === root && issuedAt - before.issuedAt >= (before.notAfter - before.issuedAt) / 4
   }
 
@@ -240,7 +238,7 @@ export class Ledger {
     return [...this.#identities]
       .map(([identity, { holders, connections }]) => ({
         identity,
-        addresses: [...holders.values()].filter((held) => held.root === root && held.notAfter > now).map(({ address }) => address),
+        addresses: [...new Set([...holders.values()].filter((held) => held.root === root && held.notAfter > now).map(({ address }) => address))],
         proxies: named([...connections.values()].filter(({ presented }) => presented?.root === root)),
       }))
       .filter(({ addresses, proxies }) => addresses.length + proxies.length > 0)
@@ -252,17 +250,21 @@ export class Ledger {
     this.#serving = [...this.#serving, record].slice(-most.serving)
   }
 
-  /** Records that a proxy opened a stream in the stage with the number `epoch`. A stream with the same name is replaced. */
-  connected(name: string, proxy: ConnectedProxy, epoch: number): void {
+  /**
+   * Records that a proxy opened a stream in a stage. A stream with the same name is replaced. Returns whether that changed what is known of
+   * certificates.
+   */
+  connected(name: string, proxy: ConnectedProxy, { epoch, provenBy }: LedgerStage): boolean {
     this.disconnected(name)
     if (proxy.identities.length === 0) {
       this.#plaintext.set(name, proxy.node)
-      return
+      return false
     }
     const identities = proxy.identities.slice(0, this.#bounds.identities)
-    const connection: Connection = { ...proxy, identities, address: hostOf(proxy.node.split('~')[1] ?? ''), epoch }
+    const connection: Connection = { ...proxy, identities, address: hostOf(proxy.node.split('~')[1] ?? '') }
     this.#connections.set(name, connection)
     for (const identity of identities) this.#entry(identity).connections.set(name, connection)
+    return this.#holdPresented(connection, proxy.presented?.root === provenBy ? epoch : beforeAnyStage)
   }
 
   disconnected(name: string): void {
@@ -285,9 +287,7 @@ export class Ledger {
   /** Removes the certificates that have expired at the Unix time `now` in milliseconds. */
   sweep(now: number): void {
     for (const [identity, entry] of this.#identities) {
-      // A connected identity keeps one expired certificate: the record shows that it was issued a certificate and let it expire.
-      const least = entry.connections.size > 0 ? 1 : 0
-      for (const [address, { notAfter }] of entry.holders) if (notAfter <= now && entry.holders.size > least) this.#release(entry, address)
+      for (const held of entry.holders.values()) if (held.notAfter <= now) this.#release(entry, held)
       this.#dropEmpty(identity, entry)
     }
     this.#serving = this.#serving.filter(({ notAfter }) => notAfter > now)
@@ -305,22 +305,19 @@ export class Ledger {
   }
 
   /**
-   * The identities that would or might be left without a valid certificate if the rotation advanced at the Unix time `now` in milliseconds.
+   * The identities that would or might be left without a valid certificate if the rotation advanced at the Unix time `now` in milliseconds,
+   * in the order of their names.
    */
   blockers(stage: LedgerStage, now: number): Blocker[] {
     const found: Blocker[] = []
-    for (const [identity, entry] of this.#identities) {
-      const late = lateProxies(entry, stage, now, this.#completeSince + this.#longestLife)
-      if (late) found.push({ identity, ...late })
-      const absent = absentHolder(entry, stage, now)
-      if (absent) found.push({ identity, proxies: [], why: 'not connected', reason: absentReason(absent), until: absent.notAfter })
-    }
+    for (const [identity, entry] of [...this.#identities].sort(([one], [other]) => (one < other ? -1 : 1)))
+      found.push(...blockersOf(identity, entry, stage, { now, knownFrom: this.#completeSince + this.#longestLife }))
     const until = Math.max(0, ...this.#evictions.filter(({ epoch }) => epoch < stage.epoch).map((evicted) => evicted.until))
     if (until > now) {
-      const isLost = this.#evictions.some(({ epoch }) => epoch === beforeAnyStage)
+      const isLost = this.#evictions.some(({ epoch, root }) => epoch === beforeAnyStage && root === '')
       const reason = isLost
-        ? 'may hold certificates of an earlier stage: the ledger that recorded them was lost'
-        : `hold certificates of an earlier stage that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`
+        ? 'may hold certificates of an earlier stage that are not in the ledger, which was lost or written by an earlier version'
+        : `hold certificates of an earlier stage that were removed from the ledger, which has room for ${this.#bounds.holders}`
       found.push({ identity: '(others)', proxies: [], why: 'not known', reason, until })
     }
     return found
@@ -344,24 +341,64 @@ export class Ledger {
       .map(([identity, { holders, connections }]) => ({
         identity,
         proxies: [...new Set([...connections.values()].map(({ node }) => node))],
-        certificates: [...holders.values()].toReversed(),
+        certificates: [...holders.values()].sort((one, other) => other.issuedAt - one.issuedAt || (one.serial < other.serial ? -1 : 1)),
       }))
   }
 
   #entry(identity: string): Entry {
-    const entry = this.#identities.get(identity) ?? { holders: new Map(), connections: new Map(), evicted: undefined }
+    const entry = this.#identities.get(identity) ?? { holders: new Map(), renewed: new Set(), connections: new Map() }
     this.#identities.set(identity, entry)
     return entry
   }
 
-  #hold(identity: string, held: HeldCertificate): void {
+  /**
+   * Records stored certificates. Where not every one was recorded, a certificate of each address may be missing that was issued before the
+   * recorded one.
+   */
+  #holdAll({ hasAll, longestLife }: LedgerHead, holders: Iterable<KeptHolder>): void {
+    for (const [identity, held] of holders) {
+      this.#hold(identity, held)
+      if (hasAll) continue
+      const missing = { epoch: beforeAnyStage, root: '', notAfter: held.issuedAt + longestLife }
+      this.#evictions = withEvicted(this.#evictions, missing)
+    }
+  }
+
+  /**
+   * Holds the certificate that a proxy presented as one of a stage. Of one that is not recorded nothing is known: it was replaced, unless it
+   * may have been issued before the ledger was complete. Returns whether that is news.
+   */
+  #holdPresented({ presented, identities, address }: Connection, epoch: number): boolean {
+    if (!presented) return false
+    const { serial, root, notAfter } = presented
+    const isOld = notAfter - this.#longestLife < this.#completeSince
+    let isNews = false
+    for (const identity of identities) {
+      const known = this.#identities.get(identity)?.holders.get(serial)
+      if (known ? known.epoch >= epoch : !isOld) continue
+      if (this.#hold(identity, known ? { ...known, epoch } : { address, serial, root, issuedAt: 0, notAfter, epoch })) isNews = true
+    }
+    return isNews
+  }
+
+  /** Holds a certificate in place of the one that it renews. Returns false when it is known as replaced, or as well as it is known here. */
+  #hold(identity: string, told: HeldCertificate): boolean {
     const entry = this.#entry(identity)
-    if (!entry.holders.delete(held.address)) this.#holders++
-    entry.holders.set(held.address, held)
+    if (entry.renewed.has(told.serial)) return false
+    const known = entry.holders.get(told.serial)
+    // A certificate that was only presented has no time of issue.
+    const held = known ? { ...(known.issuedAt > 0 ? known : told), epoch: Math.max(known.epoch, told.epoch) } : told
+    if (known && held.epoch === known.epoch && held.issuedAt === known.issuedAt) return false
+    const before = held.renews === undefined ? undefined : entry.holders.get(held.renews)
+    if (before) this.#release(entry, before)
+    if (held.renews !== undefined) entry.renewed.add(held.renews)
+    if (!entry.holders.delete(held.serial)) this.#holders++
+    entry.holders.set(held.serial, held)
     // Keeps the map in order of issue: the identity with the newest certificate is last.
     this.#identities.delete(identity)
     this.#identities.set(identity, entry)
     if (this.#holders > this.#bounds.holders) this.#forgetOne(identity)
+    return true
   }
 
   /**
@@ -372,11 +409,9 @@ export class Ledger {
     const own = this.#identities.get(latest)
     const takesMuch = own !== undefined && own.holders.size > this.#bounds.holders / 10
     for (const [identity, entry] of takesMuch ? ([[latest, own]] as const) : this.#identities) {
-      for (const [address, held] of entry.holders) {
+      for (const held of entry.holders.values()) {
         this.#evictions = withEvicted(this.#evictions, held)
-        const { epoch, count } = entry.evicted ?? { epoch: -1, count: 0 }
-        entry.evicted = { epoch: held.epoch, count: held.count + (epoch === held.epoch ? count : 0) }
-        this.#release(entry, address)
+        this.#release(entry, held)
         this.#dropEmpty(identity, entry)
         return
       }
@@ -386,8 +421,9 @@ export class Ledger {
     }
   }
 
-  #release(entry: Entry, address: string): void {
-    if (entry.holders.delete(address)) this.#holders--
+  #release({ holders, renewed }: Entry, { serial, renews }: HeldCertificate): void {
+    if (holders.delete(serial)) this.#holders--
+    if (renews !== undefined) renewed.delete(renews)
   }
 
   #dropEmpty(identity: string, { holders, connections }: Entry): void {
@@ -395,67 +431,47 @@ export class Ledger {
   }
 }
 
-/**
- * Returns a blocker for the connected proxies of an identity that have no certificate of the current stage. Undefined when there are none.
- */
-function lateProxies(
-  { holders, connections, evicted }: Entry,
-  stage: LedgerStage,
-  now: number,
-  knownFrom: number,
-): Omit<Blocker, 'identity'> | undefined {
-  if (connections.size === 0) return undefined
-  const relevant = [...connections.values()].filter((connection) => holdsSomething(connection, holders, now))
-  if (relevant.length === 0) {
-    if (holders.size > 0 || now >= knownFrom) return undefined
+/** The time of a decision, and the time until which certificates may be valid that are not recorded; Unix milliseconds. */
+interface Times {
+  readonly now: number
+  readonly knownFrom: number
+}
+
+/** What blocks a stage because of the certificates of an identity. */
+function blockersOf(identity: string, { holders, connections }: Entry, stage: LedgerStage, { now, knownFrom }: Times): Blocker[] {
+  const valid = [...holders.values()].filter(({ notAfter }) => notAfter > now)
+  const open = [...connections.values()]
+  const [serials, addresses] = [new Set(open.map(({ presented }) => presented?.serial)), new Set(open.map(({ address }) => address))]
+  const isHere = ({ serial, address }: HeldCertificate) => serials.has(serial) || addresses.has(address)
+  const { late = [], absent = [] } = Object.groupBy(
+    valid.filter(({ epoch }) => epoch < stage.epoch),
+    (held) => (isHere(held) ? 'late' : 'absent'),
+  )
+  const found: Blocker[] = []
+  const unseen = open.filter(({ presented }) => !presented)
+  if (unseen.length > valid.length && knownFrom > now) {
     const reason = 'is connected, and may hold a certificate from before the ledger was begun'
-    return { proxies: named([...connections.values()]), why: 'not known', reason, until: knownFrom }
+    found.push({ identity, proxies: named(unseen), why: 'not known', reason, until: knownFrom })
   }
-  const byAddress = Map.groupBy(relevant, ({ address }) => address)
-  const fresh = (address: string) => {
-    const held = holders.get(address)
-    return held?.epoch === stage.epoch ? held.count : 0
+  if (late.length > 0) {
+    const { serial, address, notAfter } = lastOf(late)
+    const of = (one: Connection) => late.some((held) => held.serial === one.presented?.serial || held.address === one.address)
+    const others = late.length > 1 ? `, and ${late.length - 1} more` : ''
+    const reason = `is connected, and has not renewed certificate ${serial} of an earlier stage, issued to ${address}${others}`
+    found.push({ identity, proxies: named(open.filter(of)), why: 'not issued since', reason, until: notAfter })
   }
-  const late: Connection[] = []
-  let [missing, unknown] = [0, 0]
-  for (const [address, proxies] of byAddress) {
-    const unproven = proxies.filter((proxy) => !isProof(proxy, stage))
-    const open = unproven.length === 0 ? 0 : proxies.length - Math.max(fresh(address), proxies.length - unproven.length)
-    if (open <= 0) continue
-    if (holders.has(address)) missing += open
-    else unknown += open
-    late.push(...unproven)
+  if (absent.length > 0) {
+    const { serial, address, notAfter } = lastOf(absent)
+    const others = absent.length > 1 ? `, and ${absent.length - 1} more` : ''
+    const reason = `is not connected from ${address}, where it holds certificate ${serial} of an earlier stage${others}`
+    found.push({ identity, proxies: [], why: 'not connected', reason, until: notAfter })
   }
-  // A proxy behind NAT requests its certificate from an address that is not the address of its node. Certificates of the current stage that
-  // were issued to addresses of no connected proxy, and those that were evicted, are therefore counted for proxies whose own address holds none.
-  const removed = evicted?.epoch === stage.epoch ? evicted.count : 0
-  const elsewhere = [...holders.keys()].filter((address) => !byAddress.has(address)).reduce((sum, address) => sum + fresh(address), removed)
-  missing += Math.max(0, unknown - elsewhere)
-  if (missing === 0) return undefined
-  const until = Math.max(...[...holders.values()].map(({ notAfter }) => notAfter), ...late.map(({ presented }) => presented?.notAfter ?? 0))
-  const reason = `has proxies that were not issued a certificate since the stage began: ${missing} of ${relevant.length}`
-  return { proxies: named(late), why: 'not issued since', reason, until }
+  return found
 }
 
-/** Whether a proxy may hold a certificate that is still valid. */
-function holdsSomething({ presented }: Connection, holders: ReadonlyMap<string, HeldCertificate>, now: number): boolean {
-  return (presented !== undefined && presented.notAfter > now) || [...holders.values()].some(({ notAfter }) => notAfter > now)
-}
-
-function isProof({ presented, epoch }: Connection, stage: LedgerStage): boolean {
-  return presented !== undefined && stage.provenBy !== undefined && presented.root === stage.provenBy && epoch === stage.epoch
-}
-
-/** The certificate of an earlier stage that expires last, among those of addresses from which no proxy is connected. */
-function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: number): HeldCertificate | undefined {
-  const here = new Set(connections.size === 0 ? [] : [...connections.values()].map(({ address }) => address))
-  let longest: HeldCertificate | undefined
-  for (const held of holders.values()) {
-    const blocks = held.notAfter > now && held.epoch < stage.epoch && !here.has(held.address)
-    if (blocks && held.notAfter > (longest?.notAfter ?? 0)) longest = held
-  }
-  return longest
-}
+/** The certificate that expires last. */
+const lastOf = (held: readonly HeldCertificate[]): HeldCertificate =>
+  held.reduce((last, one) => (one.notAfter > last.notAfter || (one.notAfter === last.notAfter && one.serial < last.serial) ? one : last))
 
 /** The evictions and one more certificate. Beyond the maximum, all are taken as the oldest stage with any root, which lasts longest. */
 function withEvicted(
@@ -469,9 +485,6 @@ function withEvicted(
   if (all.length <= most.evictions) return all
   return [{ epoch: Math.min(...all.map((one) => one.epoch)), root: '', until: Math.max(...all.map(({ until }) => until)) }]
 }
-
-const absentReason = ({ address, serial }: HeldCertificate): string =>
-  `is not connected from ${address}, where it holds certificate ${serial} of an earlier stage`
 
 const named = (connections: readonly Connection[]): string[] => [...new Set(connections.map(({ node }) => node))].slice(0, most.proxies)
 

@@ -37,7 +37,7 @@ export function authorityText(status: AuthorityStatus): string {
     ),
     '',
     `Serving certificates that are not in use and have not expired: ${serving.filter(({ isServed }) => !isServed).length}`,
-    `Addresses that hold a workload certificate: ${holders} ("pilot-discovery ca ledger" lists them)`,
+    `Workload certificates that are held: ${holders} ("pilot-discovery ca ledger" lists them)`,
     `Proxies on the plaintext port, without a certificate: ${plaintextProxies}`,
     ...(source === 'own' ? [`Blockers of the next stage: ${blocking} ("pilot-discovery ca rotate --dry-run" lists them)`] : []),
   ].join('\n')

@@ -77,7 +77,8 @@ export class ClientTrust {
     if (!root) return { refused: `no root of the trust domain ${trustDomain} has signed the certificate of ${identity}` }
     const expiresAt = leaf.validToDate.getTime()
     const caller: Caller = {
-      ...{ identities: [identity], via: 'certificate', method: 'client certificate', expiresAt, issuedRoot: root.fingerprint },
+      ...{ identities: [identity], via: 'certificate', method: 'client certificate', expiresAt },
+      certificate: { serial: leaf.serialNumber.toLowerCase(), root: root.fingerprint },
       ...(cluster !== undefined && { cluster: { id: cluster, isOwn: false } }),
     }
     return { caller, trustDomain, anchor: root.anchor }

@@ -68,17 +68,23 @@ describe('the own root of the certificate authority', () => {
   /** Shows that a client uses a certificate of the root that signs. */
   const use = (rotation: RootRotation) => {
     const root = rotation.material()?.workloads.id ?? ''
-    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { root, notAfter: now + day } })
+    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { serial: 'used', root, notAfter: now + day } })
     return until('the use to be recorded', () => rotation.state.inUse.includes(root))
   }
+  let issues = 0
+  let serial: string | undefined
+  /** Issues a certificate to a workload, in place of the one that it has. */
   const issue = (rotation: RootRotation, life = day) => {
     const root = rotation.material()?.workloads.id ?? ''
-    rotation.issued({ identities: [workload], serial: 'ab', root, issuedAt: now, notAfter: now + life, peer: '10.0.0.1:4000' })
+    const renews = serial
+    serial = `ab${issues++}`
+    rotation.issued({ identities: [workload], serial, root, issuedAt: now, notAfter: now + life, peer: '10.0.0.1:4000', renews })
   }
 
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
     delay = undefined
+    serial = undefined
     ;[made, now, elapsed, bootId, changes, lines] = [0, Date.now(), 0, 'boot', 0, []]
   })
   afterEach(async () => {
@@ -112,7 +118,7 @@ describe('the own root of the certificate authority', () => {
     storage.writeNote = () => Promise.reject(new Error(String(done.push('ledger'))))
     rotation.ledger.sweep = () => void done.push('check')
     issue(rotation)
-    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { root: 'ab', notAfter: now + day } })
+    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { serial: 'used', root: 'ab', notAfter: now + day } })
     await rotation.check()
     // The same steps of another authority come later than those of the closed one would.
     const other = await open({ checkInterval: 5 })
@@ -381,7 +387,7 @@ describe('the own root of the certificate authority', () => {
       for (const _ of [...stages, 'stable'].slice(1)) await rotation.advance(true)
       const root = ids(rotation)[0] as string
       now += jump
-      const presented = { root, notAfter: now + day }
+      const presented = { serial: 'used', root, notAfter: now + day }
       rotation.connected('xds-writer/0/1', { node, identities: [workload], presented })
       await rotation.check()
       expect(rotation.state.inUse).to.deep.equal([])
@@ -411,7 +417,7 @@ describe('the own root of the certificate authority', () => {
     let failures = 0
     storage.writeNote = (...note) => (failures++ === 0 ? Promise.reject(new Error('the server is away')) : writeNote(...note))
     issue(rotation)
-    await until('the ledger to be stored', () => readFileSync(join(directory, 'ledger.json'), 'utf8').includes('"serial":"ab"'))
+    await until('the ledger to be stored', () => readFileSync(join(directory, 'ledger.json'), 'utf8').includes('"serial":"ab'))
     expect(lines.filter((line) => line.includes('cannot be saved: the server is away'))).to.have.length(1)
   })
 
@@ -451,7 +457,10 @@ describe('the own root of the certificate authority', () => {
     const rotation = await open()
     expect(lines.join('\n')).to.include(`${path}: completeSince: is not a number`)
     rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })
-    const others = { identity: '(others)', reason: 'may hold certificates of an earlier stage: the ledger that recorded them was lost' }
+    const others = {
+      identity: '(others)',
+      reason: 'may hold certificates of an earlier stage that are not in the ledger, which was lost or written by an earlier version',
+    }
     expect(rotation.status().blockers.map(({ identity }) => identity)).to.deep.equal([workload, others.identity])
     rotation.ledger.disconnected('xds-writer/0/1')
     expect(rotation.status().blockers.map(({ identity, reason }) => ({ identity, reason }))).to.deep.equal([others])

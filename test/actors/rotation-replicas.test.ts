@@ -21,6 +21,7 @@ class Shared {
   readonly followers = new Set<() => void>()
   now = Date.now()
   made = 0
+  serials = 0
   /** The stages as they were written. */
   readonly written: Stage[] = []
 }
@@ -37,7 +38,8 @@ class Replica {
   notesFail = false
   readonly #shared: Shared
   rotation!: RootRotation
-  readonly #read = new Map<string, string | undefined>()
+  /** The notes as this replica last wrote them. */
+  readonly #wrote = new Map<string, string>()
 
   constructor(shared: Shared) {
     this.#shared = shared
@@ -94,7 +96,6 @@ class Replica {
       noteAt: (name) => `the note ${name}`,
       readNote: async (name) => {
         this.#reach()
-        this.#read.set(name, shared.notes.get(name))
         return shared.notes.get(name)
       },
       writeNote: async (name, pieces, others) => {
@@ -102,10 +103,10 @@ class Replica {
         this.#reach(isLedger ? 'before the ledger' : undefined)
         if (this.notesFail && isLedger) throw new StorageAwayError('notes cannot be written')
         const present = shared.notes.get(name)
-        if (present !== undefined && present !== this.#read.get(name)) others?.(present)
+        if (present !== undefined && present !== this.#wrote.get(name)) others?.(present)
         const text = [...pieces].join('')
         shared.notes.set(name, text)
-        this.#read.set(name, text)
+        this.#wrote.set(name, text)
         this.#reach(isLedger ? 'after the ledger' : undefined)
       },
       keepKeys: async () => this.#reach(),
@@ -113,16 +114,13 @@ class Replica {
     }
   }
 
-  issue(identity: string): void {
+  /** Issues a certificate behind a gateway, with a token or in place of the one that is renewed. Returns its serial number. */
+  issue(identity: string, renews?: string): string {
     const root = this.rotation.material()?.workloads.id ?? ''
-    this.rotation.issued({
-      identities: [identity],
-      serial: '1',
-      root,
-      issuedAt: this.#shared.now,
-      notAfter: this.#shared.now + day,
-      peer: '10.0.0.1:4000',
-    })
+    const serial = String(this.#shared.serials++)
+    const { now } = this.#shared
+    this.rotation.issued({ identities: [identity], serial, root, issuedAt: now, notAfter: now + day, peer: '10.0.0.1:4000', renews })
+    return serial
   }
 }
 
@@ -179,6 +177,35 @@ describe('the exchange of the root over replicas', () => {
     shared.now += settleMs + 1
     const answer = await two.rotation.advance(false)
     expect(refusal(answer)).to.contain('1 holder of certificates is not ready')
+  })
+
+  it('waits for each machine behind one address, whichever replica renews, and all replicas name the same', async () => {
+    const shared = new Shared()
+    const replicas = [await Replica.start(shared), await Replica.start(shared), await Replica.start(shared)] as const
+    const [one, two, three] = replicas
+    const certificates = [one.issue(holder), two.issue(holder), three.issue(holder)]
+    expect(await one.rotation.advance(false)).to.include({ went: 'announce' })
+    for (const { rotation } of replicas) await until('the stage', () => rotation.state.stage === 'announce')
+    shared.now += settleMs + 1
+    const advance = async (by: Replica) => {
+      // Each replica stores its ledger with an attempt, and takes over those of the others when it is asked.
+      for (const { rotation } of replicas) await rotation.advance(false)
+      for (const { rotation } of replicas) await rotation.refresh()
+      const named = replicas.map(({ rotation }) => rotation.status().blockers.map(({ reason }) => reason))
+      expect(named[1]).to.deep.equal(named[0])
+      expect(named[2]).to.deep.equal(named[0])
+      return refusal(await by.rotation.advance(false))
+    }
+    expect(await advance(two)).to.contain('1 holder of certificates is not ready')
+    three.issue(holder, certificates[0])
+    three.issue(holder, certificates[1])
+    expect(await advance(one), 'the third machine has not renewed').to.contain('1 holder of certificates is not ready')
+    expect(one.rotation.status().blockers[0]?.reason).to.contain(`where it holds certificate ${certificates[2]} of an earlier stage`)
+    two.issue(holder)
+    expect(await advance(one), 'a request with a token may be of any machine').to.contain('1 holder of certificates is not ready')
+    two.issue(holder, certificates[2])
+    for (const { rotation } of replicas) await rotation.advance(false)
+    expect(shared.state.stage).to.equal('trust-both')
   })
 
   it('goes no stage further while the ledger cannot be exchanged, unless by force', async () => {

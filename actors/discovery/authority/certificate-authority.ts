@@ -61,8 +61,8 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     /** Reads the files of `ROOT_CA_DIR` now, and Secrets. */
     reload: () => (this.#source ? this.#source.read() : this.#opening?.retryNow()),
     /** The content of the debug pages about the authority; undefined until one is in force. */
-    status: () => this.#status(),
-    ledger: (start: number, length: number) => ledgerRows(this.#rotation, start, length),
+    status: () => this.#refreshed(() => this.#status()),
+    ledger: (start: number, length: number) => this.#refreshed(() => ledgerRows(this.#rotation, start, length)),
     /** Starts a rotation of the own root, or advances it by one stage. */
     rotate: (force: boolean) => rotate(this.#rotation, force, () => this.#status()),
     /** Distrusts the root that the first digits of a fingerprint name, or says who would be cut off. */
@@ -234,8 +234,8 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   #connected({ rotation }: AuthoritySource, name: string, { caller, node }: Extract<IdentityEvent, { type: 'IdentityConnected' }>): void {
-    const presented =
-      caller?.via === 'certificate' && caller.issuedRoot !== undefined ? { root: caller.issuedRoot, notAfter: caller.expiresAt } : undefined
+    const { certificate, expiresAt = 0 } = caller ?? {}
+    const presented = certificate && { ...certificate, notAfter: expiresAt }
     rotation.connected(name, { node, identities: caller?.identities ?? [], presented })
   }
 
@@ -257,6 +257,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     if (noted.join('\n') === this.#noted.join('\n')) return
     this.#noted = noted
     this.#context.note(attentionNote, noted)
+  }
+
+  /** Returns an answer that covers what other replicas have issued. */
+  async #refreshed<T>(answer: () => T): Promise<T> {
+    await this.#source?.rotation.refresh()
+    return answer()
   }
 
   #status(): AuthorityStatus | undefined {
@@ -303,8 +309,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const made = await this.#make({ use: 'workloads', caller: principalOf(identity, caller), csr, identity, cluster, validity, asking }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
-    if (caller.issuedRoot !== undefined) rotation.seen(caller.issuedRoot)
-    rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer })
+    const { certificate } = caller
+    if (certificate) rotation.seen(certificate.root)
+    rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer, renews: certificate?.serial })
     const until = new Date(notAfter).toISOString()
     const of = cluster === undefined ? '' : ` of the cluster ${cluster}`
     this.#log('serverca').info(`certificate ${serial} for ${identity}${of}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)

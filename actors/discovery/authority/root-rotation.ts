@@ -5,8 +5,8 @@
 
 import type { ClockReading } from '../../../src/ca/clock-record.ts'
 import { checkTrust } from '../../../src/ca/distrust.ts'
-import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
-import { type KeptLedger, ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
+import type { Blocker, ConnectedProxy, IssuedCertificate, Ledger, ServingRecord } from '../../../src/ca/ledger.ts'
+import { ledgerLines } from '../../../src/ca/ledger-record.ts'
 import {
   advance,
   announce,
@@ -30,7 +30,8 @@ import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import { after, every, pause, type Timer } from '../../runtime/timers.ts'
 import { AuthorityClock } from './authority-clock.ts'
-import { type CaStorage, damagedNote, StaleVersionError, StorageAwayError, type Stored } from './storage.ts'
+import { keptLedger, ledgerNote, ledgerOf, passedTime, readStored } from './kept-ledger.ts'
+import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
 
 /** Settings of rotations; times in milliseconds. */
 export interface RotationSettings {
@@ -208,7 +209,7 @@ export class RootRotation {
 
   /** Records a stream of a proxy. The name begins with the name of its writer. */
   connected(name: string, proxy: ConnectedProxy): void {
-    this.ledger.connected(name, proxy, this.#state.epoch)
+    if (this.ledger.connected(name, proxy, stageOf(this.#state))) this.#ledgerChanged()
     if (proxy.presented) this.seen(proxy.presented.root)
   }
 
@@ -267,6 +268,22 @@ export class RootRotation {
         return { refused: `another replica has changed the rotation meanwhile, which is in stage ${this.#state.stage}`, status: this.status() }
       }
     }
+  }
+
+  /** Takes over what other replicas have stored of the ledger, so that all answer alike. What cannot be read is left out: a stage waits for it. */
+  async refresh(): Promise<void> {
+    const { storage } = this.#parts
+    if (!storage.follow || this.#isLedgerDamaged || this.#isClosed) return
+    this.#kept = this.#kept.then(async (isKept) => {
+      try {
+        const text = await storage.readNote(ledgerNote)
+        if (text !== undefined) this.#merge(text)
+      } catch {
+        // The next attempt to store it says why it cannot be read.
+      }
+      return isKept
+    })
+    await this.#kept
   }
 
   /** Resolves when the other replicas have had the time that they need before the present stage may end ({@link CaStorage.settleMs}). */
@@ -495,7 +512,10 @@ export class RootRotation {
         // While other replicas write it, a process that ends does not know whether the ledger is complete.
         const lines = { [Symbol.iterator]: () => ledgerLines(this.ledger, inOrder && !this.#hasOthers)[Symbol.iterator]() }
         if (this.#isLedgerDamaged) await this.#readLedgerAgain()
-        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => this.#merge(others))
+        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => {
+          this.#merge(others)
+          this.#hasOthers = true
+        })
         this.#ledgerFailures = 0
         return true
       } catch (error) {
@@ -512,7 +532,6 @@ export class RootRotation {
   #merge(text: string): void {
     const { head, holders } = readStored(this.#parts.storage, text)
     this.ledger.merge(head, holders)
-    this.#hasOthers = true
   }
 
   /** Looks whether somebody has restored or removed the damaged ledger. Rejects as long as nobody has. */
@@ -529,7 +548,11 @@ export class RootRotation {
       stages.indexOf(this.#state.stage),
     )
     gauge('citadel_server_rotation_blockers', 'identities that blocked the stage of the root rotation at the last check', () => this.#blocking)
-    gauge('citadel_server_ledger_holders', 'addresses in the ledger that hold a certificate', () => this.ledger.size)
+    gauge(
+      'citadel_server_ledger_holders',
+      'certificates of workloads in the ledger that have not expired and were not renewed',
+      () => this.ledger.size,
+    )
     return new Counter({
       name: 'citadel_server_rotation_steps_total',
       help: 'stages of root rotations that began; forced=true: although identities blocked the stage before',
@@ -537,46 +560,6 @@ export class RootRotation {
       registers,
     })
   }
-}
-
-const ledgerNote = 'ledger'
-
-/** The stored ledger; undefined when there is none, `damaged` when it cannot be used, which is logged. */
-async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger | 'damaged' | undefined> {
-  try {
-    const text = await storage.readNote(ledgerNote)
-    return text === undefined ? undefined : readStored(storage, text)
-  } catch (error) {
-    if (error instanceof StorageAwayError) throw error
-    log('ca').error(
-      `the ledger of issued certificates begins anew, and is not saved before the stored one is restored or removed: ${(error as Error).message}`,
-    )
-    return 'damaged'
-  }
-}
-
-/** Reads a stored ledger. Throws an Error that says where it is, what is wrong with it, and what to do. */
-function readStored({ noteAt }: Pick<CaStorage, 'noteAt'>, text: string): KeptLedger {
-  try {
-    return readLedger(text)
-  } catch (error) {
-    throw damagedNote(`${noteAt(ledgerNote)}: ${(error as Error).message}`)
-  }
-}
-
-function ledgerOf(kept: KeptLedger | undefined, { inForce }: AuthorityState, { settings }: RotationParts, now: number): Ledger {
-  const ledger = new Ledger(now, settings.workloadLife)
-  if (kept) ledger.restore(kept.head, kept.holders, kept.inOrder, now)
-  // Certificates of these roots may have been issued.
-  else if (inForce.length > 0) ledger.lost(now)
-  return ledger
-}
-
-/** The latest time that the state and the ledger record as passed, in Unix milliseconds; undefined without a root. */
-function passedTime({ since, authorities }: AuthorityState, kept: KeptLedger | undefined): number | undefined {
-  if (authorities.length === 0) return undefined
-  const issued = [...(kept?.head.serving ?? []), ...(kept?.holders ?? []).map(([, held]) => held)].map(({ issuedAt }) => issuedAt)
-  return issued.reduce((last, at) => Math.max(last, at), since)
 }
 
 function describe({ stage, authorities: [old, next] }: AuthorityState): string {

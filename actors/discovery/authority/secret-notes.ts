@@ -35,7 +35,7 @@ interface Division {
 
 export class SecretNotes {
   readonly #access: SecretAccess
-  /** The versions of the notes as this process last read or wrote them. */
+  /** The versions of the notes as this process last wrote them. */
   readonly #known = new Map<string, string>()
   readonly #id = randomUUID()
   readonly #claims = new Map<string, { readonly version: string; readonly since: number }>()
@@ -50,9 +50,7 @@ export class SecretNotes {
       const head = await this.#access.get(noteSecret(name))
       if (!head) return undefined
       try {
-        const found = await this.#text(name, head)
-        this.#known.set(name, head.resourceVersion)
-        return found
+        return await this.#text(name, head)
       } catch (error) {
         // Another replica may have written the other Secrets of a long note meanwhile.
         const now = await this.#access.get(noteSecret(name))

@@ -153,10 +153,12 @@ function outcome({ csr, identity, cluster, notBefore, notAfter }: SigningJob, ke
   }
 }
 
+/** 16 random bytes, the first of which is not zero: all programs write the number with as many digits. */
 function newSerial(): Buffer {
   if (chance.length === 0) chance = randomBytes(16 * serialsAtOnce)
   const serial = Buffer.from(chance.subarray(0, 16))
   chance = chance.subarray(16)
+  serial[0] ||= 1
   return serial
 }
 

@@ -58,7 +58,7 @@ export interface CaStorage {
   readonly noteAt: (name: string) => string
   /**
    * Stores a text that is produced in pieces. Many pieces are written per turn of the event loop, but never all of them. `others` is called
-   * with the text of another replica that has written the note since this one read or wrote it; the pieces are iterated after that, and once
+   * with the text of another replica that has written the note since this one did; the pieces are iterated after that, and once
    * more when another replica was faster again. Rejects, and leaves a note that is shared as it is, when that text is damaged or `others` throws.
    */
   writeNote(name: string, pieces: Iterable<string>, others?: (text: string) => void): Promise<void>

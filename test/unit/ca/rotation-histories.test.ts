@@ -19,65 +19,100 @@ interface Agent {
   readonly address: string
   /** The source address of the agent's calls as the authority sees it: differs from `address` behind NAT. */
   readonly seenAs: string
-  leaf?: { root: string; notAfter: number }
+  leaf?: { serial: string; root: string; notAfter: number }
   bundle: readonly string[]
+  /** The open stream, and the number of the replica that has it. */
   stream?: string
+  replica?: number
 }
 
-/** The authority and its agents. Roots are represented by their ids. */
+/** The authority, of one or several replicas, and its agents. Roots are represented by their ids. */
 class Model {
   now = 1_000 * hour
   state: AuthorityState = withFirstRoot(emptyState, rootOf('root 0').record, this.now)
-  ledger = new Ledger(this.now, life)
+  readonly ledgers: Ledger[]
+  /** What replicas have stored. */
+  #stored = ''
   readonly seen: Stage[] = []
   readonly agents: readonly Agent[]
   #made = 0
   #streams = 0
+  #serials = 0
 
-  constructor(agents: readonly Agent[]) {
+  constructor(agents: readonly Agent[], replicas = 1) {
     this.agents = agents
+    this.ledgers = Array.from({ length: replicas }, () => new Ledger(this.now, life))
   }
 
-  renew(agent: Agent): void {
+  get ledger(): Ledger {
+    return this.ledgers[0] as Ledger
+  }
+
+  /** Requests a certificate with the present one, if the servers accept it, else with a token. */
+  renew(agent: Agent, replica = 0): void {
+    this.request(agent, replica, this.#accepted(agent)?.serial)
+  }
+
+  request(agent: Agent, replica = 0, renews?: string): void {
     const material = materialOf(this.state, this.now) ?? expect.fail('nothing in force')
     const notAfter = this.now + life
-    agent.leaf = { root: material.workloads.id, notAfter }
+    agent.leaf = { serial: String(this.#serials++), root: material.workloads.id, notAfter }
     agent.bundle = material.bundle.map((pem) => this.#idOf(pem))
     const certificate = {
       identities: [agent.identity],
-      serial: '1',
-      root: agent.leaf.root,
+      ...agent.leaf,
       issuedAt: this.now,
-      notAfter,
       peer: `${agent.seenAs}:4321`,
+      renews,
     }
-    this.ledger.issued(certificate, this.state.epoch)
+    this.ledgers[replica]?.issued(certificate, this.state.epoch)
   }
 
   /** Presents the agent's certificate if the servers accept it, else a token. An agent without a valid certificate requests one. */
-  connect(agent: Agent): void {
-    const trusted = materialOf(this.state, this.now)?.trusted.map((pem) => this.#idOf(pem)) ?? []
-    const presented = agent.leaf && agent.leaf.notAfter > this.now && trusted.includes(agent.leaf.root) ? agent.leaf : undefined
-    agent.stream ??= `xds-writer/0/${this.#streams++}`
-    this.ledger.connected(agent.stream, { node: `sidecar~${agent.address}~a.b~c`, identities: [agent.identity], presented }, this.state.epoch)
-    if (!agent.leaf || agent.leaf.notAfter <= this.now) this.renew(agent)
+  connect(agent: Agent, replica = 0): void {
+    this.leave(agent)
+    const stream = `xds-writer/${replica}/${this.#streams++}`
+    Object.assign(agent, { stream, replica })
+    const proxy = { node: `sidecar~${agent.address}~a.b~c`, identities: [agent.identity], presented: this.#accepted(agent) }
+    this.ledgers[replica]?.connected(stream, proxy, stageOf(this.state))
+    if (!agent.leaf || agent.leaf.notAfter <= this.now) this.request(agent, replica)
   }
 
   leave(agent: Agent): void {
-    if (agent.stream) this.ledger.disconnected(agent.stream)
+    if (agent.stream) this.ledgers[agent.replica ?? 0]?.disconnected(agent.stream)
     agent.stream = undefined
   }
 
-  /** Restarts the authority with the persisted state only. Connected agents reconnect if `comeBack` is set. */
-  restart(comeBack: boolean): void {
+  /** The agent begins anew without what it kept. */
+  lose(agent: Agent): void {
+    this.leave(agent)
+    agent.leaf = undefined
+  }
+
+  /** A replica takes over what others have stored, and stores it with its own. */
+  exchange(replica: number, inOrder = false): void {
+    const ledger = this.ledgers[replica] as Ledger
+    if (this.#stored !== '') {
+      const { head, holders } = readLedger(this.#stored)
+      ledger.merge(head, holders)
+    }
+    this.#stored = [...ledgerLines(ledger, inOrder)].join('')
+  }
+
+  /** Restarts a replica with the persisted state only. Its agents reconnect if `comeBack` is set. */
+  restart(comeBack: boolean, replica = 0): void {
     this.state = readState(JSON.parse(JSON.stringify(this.state)))
-    const { inOrder, head, holders } = readLedger([...ledgerLines(this.ledger, true)].join(''))
-    this.ledger = new Ledger(this.now, life)
-    this.ledger.restore(head, holders, inOrder, this.now)
+    const isAlone = this.ledgers.length === 1
+    this.exchange(replica, isAlone)
+    const { inOrder, head, holders } = readLedger(this.#stored)
+    if (isAlone) this.#stored = ''
+    const ledger = new Ledger(this.now, life)
+    ledger.restore(head, holders, inOrder, this.now)
+    this.ledgers[replica] = ledger
     for (const agent of this.agents) {
-      if (!agent.stream) continue
+      if (!agent.stream || agent.replica !== replica) continue
       agent.stream = undefined
-      if (comeBack) this.connect(agent)
+      if (comeBack) this.connect(agent, replica)
     }
   }
 
@@ -86,23 +121,27 @@ class Model {
     return this.#made < rotations ? rootOf(`root ${++this.#made}`).record : undefined
   }
 
-  check(): void {
-    this.ledger.sweep(this.now)
+  check(replica = 0): void {
+    const ledger = this.ledgers[replica] as Ledger
+    ledger.sweep(this.now)
+    if (this.ledgers.length > 1) this.exchange(replica)
     if (this.state.stage === 'stable') {
       const next = this.nextRoot()
       if (!next) return
       this.state = announce(this.state, next, this.now)
     } else {
-      if (this.ledger.blockers(stageOf(this.state), this.now).length > 0) return
+      if (ledger.blockers(stageOf(this.state), this.now).length > 0) return
       this.state = advance(this.state, this.now)
     }
     this.seen.push(this.state.stage)
+    // No stage ends before all replicas had the time to store what they issued before it began (K12).
+    if (this.ledgers.length > 1) for (const each of this.ledgers.keys()) this.exchange(each)
   }
 
   pass(ms: number): void {
     this.now += ms
     // A connected agent renews before its certificate expires.
-    for (const agent of this.agents) if (agent.stream && agent.leaf && agent.leaf.notAfter <= this.now) this.renew(agent)
+    for (const agent of this.agents) if (agent.stream && agent.leaf && agent.leaf.notAfter <= this.now) this.request(agent, agent.replica)
   }
 
   /**
@@ -114,6 +153,12 @@ class Model {
     return live.flatMap((one) =>
       live.filter((other) => !other.bundle.includes(one.leaf?.root ?? '')).map((other) => `${other.address} refuses ${one.address}`),
     )
+  }
+
+  /** The certificate of an agent, if it is valid and the servers accept it. */
+  #accepted({ leaf }: Agent) {
+    const trusted = materialOf(this.state, this.now)?.trusted.map((pem) => this.#idOf(pem)) ?? []
+    return leaf && leaf.notAfter > this.now && trusted.includes(leaf.root) ? leaf : undefined
   }
 
   #idOf(pem: string): string {
@@ -232,6 +277,31 @@ describe('a root rotation over random histories', () => {
       { numRuns: runs(600) },
     )
     expect(further, 'stages that were gone through').to.be.greaterThan(300)
+  })
+
+  it('leaves nobody behind where machines of one identity share an address and ask any of three replicas, which start anew at times', () => {
+    const gateway = { identity: 'spiffe://td/ns/a/sa/shared', address: '10.0.0.1', seenAs: '192.168.0.1' }
+    const other = { identity: 'spiffe://td/ns/a/sa/other', address: '10.0.0.2', seenAs: '10.0.0.2' }
+    const acts = ['renew', 'renew', 'renew', 'request', 'lose', 'connect', 'connect', 'leave', 'check', 'check', 'pass', 'restart'] as const
+    const step = fc.record({ act: fc.constantFrom(...acts), which: fc.nat(4), replica: fc.nat(2), hours: fc.nat(15) })
+    let further = 0
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 50, maxLength: 300 }), (history) => {
+        const behind = (): Agent => ({ ...gateway, bundle: [] })
+        const model = new Model([behind(), behind(), behind(), behind(), { ...other, bundle: [] }], 3)
+        for (const { act, which, replica, hours } of history) {
+          const agent = model.agents[which] as Agent
+          if (act === 'pass') model.pass(hours * hour)
+          else if (act === 'check') model.check(replica)
+          else if (act === 'restart') model.restart(hours < 10, replica)
+          else model[act](agent, replica)
+          expect(model.refused()).to.deep.equal([])
+        }
+        further += model.seen.length
+      }),
+      { numRuns: runs(600) },
+    )
+    expect(further, 'stages that were gone through').to.be.greaterThan(runs(300))
   })
 
   it('is carried no further, and loses no key, by a wall clock that jumps, forth and back, at starts and at run time, over kills', () => {

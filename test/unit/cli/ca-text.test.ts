@@ -57,7 +57,7 @@ describe('the output of the command `ca`', () => {
       '0d                   bbbbbbbbbbbbbbbb  2026-05-01T00:00:00.000Z',
       '',
       'Serving certificates that are not in use and have not expired: 1',
-      'Addresses that hold a workload certificate: 3 ("pilot-discovery ca ledger" lists them)',
+      'Workload certificates that are held: 3 ("pilot-discovery ca ledger" lists them)',
       'Proxies on the plaintext port, without a certificate: 1',
       'Blockers of the next stage: 2 ("pilot-discovery ca rotate --dry-run" lists them)',
     ])

@@ -99,7 +99,7 @@ describe('verification of client certificates', () => {
     const changing = trust()
     const verified = changing.verify({ leaf: at('good'), intermediates: () => [] }, now)
     if ('refused' in verified) throw new Error(verified.refused)
-    expect(verified.caller.issuedRoot).to.equal(at('own').fingerprint256.replaceAll(':', '').toLowerCase())
+    expect(verified.caller.certificate?.root).to.equal(at('own').fingerprint256.replaceAll(':', '').toLowerCase())
     changing.set('authority', { '': made.text('own.pem') + made.text('own-new.pem') })
     expect(changing.stillTrusts(verified)).to.equal(true)
     expect(judged('new', changing)).to.equal(own)
