@@ -2,7 +2,7 @@
  * Parses untrusted YAML or JSON, with the values that the orchestrator's command line reads (docs/operation.md, F3). Documents are separated first, so that an error affects only one document. Nesting and aliases are
  * limited. The time is linear in the size of the text, not quadratic.
  */
-import { Composer, type CST, type Document, LineCounter, Parser, YAMLParseError } from 'yaml'
+import { Composer, type CST, type Document, Lexer, LineCounter, Parser, YAMLParseError } from 'yaml'
 import { notPlain, plainDocument } from './plain-yaml.ts'
 import { composing, TreeMistake, valueOfTree } from './yaml-tree.ts'
 
@@ -11,6 +11,9 @@ export const documentLimits = { documents: 50_000, depth: 64, aliases: 100, shar
 
 /** A document as plain values, or the error and the text of the document. */
 export type ReadDocument = { readonly value: unknown } | { readonly error: string; readonly text: string }
+
+/** A document, its collections and a scalar are on the stack of the library's parser, and two more for what it looks at. */
+const longestStack = documentLimits.depth + 4
 
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
@@ -126,6 +129,7 @@ function readOne(text: string, line: number): { readonly value: unknown } | { re
   if (control >= 0) return { error: `not YAML, line ${line + text.slice(0, control).split('\n').length}: a control character` }
   try {
     const tokens = tokensOf(text, counter)
+    if (!tokens) return { error: tooDeep }
     const value = plainDocument(tokens, documentLimits.depth)
     if (value !== notPlain) return { value }
     const document = compose(text, tokens)
@@ -142,10 +146,22 @@ function readOne(text: string, line: number): { readonly value: unknown } | { re
 /** Removes quotations of the text from an error message of the library, because they may contain parts of a private key. */
 const withoutText = (message: string): string => message.replace(/((?:token|characters|tag)[^:]*): .*/s, '$1').slice(0, 200)
 
-/** Returns the tokens of a text up to the first one that is an error. */
-function tokensOf(text: string, counter: LineCounter): CST.Token[] {
+/**
+ * Returns the tokens of a text up to the first one that is an error. Undefined as soon as collections are nested too deep: the library takes
+ * microseconds for each level of a token that it has begun.
+ */
+function tokensOf(text: string, counter: LineCounter): CST.Token[] | undefined {
+  const parser = new Parser(counter.addNewLine)
+  counter.addNewLine(0)
   const tokens: CST.Token[] = []
-  for (const token of new Parser(counter.addNewLine).parse(text)) {
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) {
+      tokens.push(token)
+      if (token.type === 'error') return tokens
+    }
+    if (parser.stack.length > longestStack) return undefined
+  }
+  for (const token of parser.end()) {
     tokens.push(token)
     if (token.type === 'error') break
   }

@@ -181,4 +181,19 @@ describe('the splitter of YAML documents', () => {
     for (const text of ['*a', '{<<: *a}'])
       expect(errorsOf(repeated(text))).to.deep.equal(['not YAML, line 2: aliases and merge keys that stand for more than 100000 values'])
   })
+
+  it('reads no further than collections may be nested, however long the text is', () => {
+    const long = 1_000_000
+    for (const opening of ['[', '{a: ', '[a: ', '- ', '? ', '{a: ['] as const) {
+      const text = opening.repeat(long / opening.length)
+      let read: unknown
+      expect(
+        cpuMs(() => {
+          read = readDocuments(text)
+        }),
+        opening,
+      ).to.be.lessThan(200)
+      expect(read, opening).to.deep.equal([{ error: 'nested deeper than 64 levels', text }])
+    }
+  })
 })
