@@ -11,7 +11,7 @@ const rooms = {
   ...Object.fromEntries(pushPath.map((room, index) => [room, pushPath.slice(0, index)])),
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
   'src/orchestrator': ['src/names', 'src/model', 'src/config', 'src/registry'],
-  'src/analysis': ['src/names', 'src/model', 'src/config', 'src/registry', 'src/snapshot', 'src/orchestrator', 'src/inject'],
+  'src/analysis': ['src/names', 'src/model', 'src/config', 'src/registry', 'src/snapshot', 'src/policy', 'src/orchestrator', 'src/inject'],
   'src/status': ['src/model', 'src/config', 'src/orchestrator'],
   'src/transport': ['src/model'],
   'src/ca': ['src/model', 'src/identity'],

@@ -4,6 +4,7 @@ import type { DestinationRuleSpec, TrafficPolicy } from '../config/kinds/destina
 import { suggestion } from '../model/edit-distance.ts'
 import { completeHost } from '../model/match.ts'
 import { rulesOf } from './claims.ts'
+import { checkRuleSecrets } from './credentials.ts'
 import type { Tell } from './finding.ts'
 import { peerMode } from './policies.ts'
 import { isAbsent, isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
@@ -29,6 +30,7 @@ export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): 
   }
   checkTls(spec.trafficPolicy, 'spec.trafficPolicy', tell)
   checkPortLevels(spec.trafficPolicy, 'spec.trafficPolicy', services, tell)
+  checkRuleSecrets(object, world, tell)
   for (const service of services) checkPeers(object, service, world, tell)
   checkOthers(object, host, world, tell)
 }

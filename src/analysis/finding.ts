@@ -156,6 +156,18 @@ export const codes = {
     'a port of a Service or policy that no container of its workloads declares, where another port may be meant',
     'use the port of the workload, or declare it',
   ),
+  MESH0009: row(
+    'RoutesOfAnotherProtocol',
+    'warning',
+    'routes of a VirtualService at ports or servers whose connections do not take them, such as http routes at a TCP port, or tls routes where a Gateway terminates TLS',
+    'write the routes of the protocol, or declare the other protocol',
+  ),
+  MESH0010: row(
+    'KeysNotFetched',
+    'warning',
+    'keys of tokens that are not fetched: from an address that is not allowed, or of an issuer that is no URL',
+    'set jwksUri to an address that may be fetched from, or jwks',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

@@ -13,6 +13,7 @@ export interface ViewFeatures {
   /** The root namespace where the settings name none. */
   readonly POD_NAMESPACE: string
   readonly PILOT_SCOPE_GATEWAY_TO_NAMESPACE: boolean
+  readonly PILOT_JWKS_ALLOWED_ADDRESSES: string
 }
 
 /** Returns the view of settings; undefined ones are not known. */
@@ -25,6 +26,7 @@ export function viewOf(
   const mesh = given ?? defaultMeshConfig()
   return {
     scopesGateways: features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE,
+    allowedKeyAddresses: features.PILOT_JWKS_ALLOWED_ADDRESSES,
     rootNamespace: mesh.rootNamespace || features.POD_NAMESPACE,
     providers: given && (given.extensionProviders ?? []).map(({ name }) => name),
     exportTo: { services: mesh.defaultServiceExportTo, virtualServices: mesh.defaultVirtualServiceExportTo },

@@ -12,6 +12,7 @@ import type { Tell } from './finding.ts'
 import { checkPeerPorts, checkRulePorts } from './policy-ports.ts'
 import { listed, serves, tellNoNamespace } from './references.ts'
 import { selectorPath } from './selectors.ts'
+import { checkKeys } from './token-keys.ts'
 import type { World } from './world.ts'
 
 /** Tells the namespaces, the provider and the ports that a policy names and that do not exist. */
@@ -32,8 +33,9 @@ export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPol
           if (!name.includes('*')) tellNoNamespace(name, '', { at: `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, world, tell })
 }
 
-/** Tells tokens that are required where no port is HTTP. */
+/** Tells keys that are not fetched, and tokens that are required where no port is HTTP. */
 export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<RequestAuthenticationSpec>, world: World, tell: Tell): void {
+  checkKeys(spec, world, tell)
   const labels = selectedLabels(spec)
   if (!spec.jwtRules?.length || Object.keys(labels).length === 0) return
   const found = world.workloads(labels, namespace) ?? []

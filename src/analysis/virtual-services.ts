@@ -3,10 +3,11 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { suggestion } from '../model/edit-distance.ts'
-import { completeHost, hostsOverlap } from '../model/match.ts'
+import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing, tellNoNamespace } from './references.ts'
+import { checkRouteKinds, gatewayPath, serverServes } from './route-kinds.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -37,6 +38,7 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
   checkOrder(spec.http ?? [], world, tell)
   checkPatterns(spec.http ?? [], tell)
   checkHosts(object, world, tell)
+  checkRouteKinds(object, world, tell)
 }
 
 function checkDestination(
@@ -117,7 +119,7 @@ function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, wo
   for (const [where, name] of named) {
     if (name === 'mesh') continue
     const at = typeof where === 'number' ? `spec.gateways[${where}]` : where
-    const path = name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`
+    const path = gatewayPath(name, namespace)
     const gateway = world.object('Gateway', path) as ConfigObject<GatewaySpec> | undefined
     if (!gateway) {
       if (!world.isRead('Gateway', path.slice(0, path.indexOf('/')))) continue
@@ -128,7 +130,7 @@ function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, wo
     const patterns = gateway.spec.servers.reduce((sum, { hosts }) => sum + hosts.length, 0)
     for (const [index, host] of (spec.hosts ?? []).entries()) {
       world.spend(patterns)
-      if (!servesHost(gateway, completeHost(host, namespace, world.domain), namespace))
+      if (!gateway.spec.servers.some((server) => serverServes(server, gateway, completeHost(host, namespace, world.domain), namespace)))
         tell(
           'IST0132',
           `spec.hosts[${index}]`,
@@ -144,16 +146,6 @@ function* gatewaysOfMatches({ http, tls, tcp }: VirtualServiceSpec): Generator<[
     for (const [index, { match }] of (routes ?? []).entries())
       for (const [number, { gateways }] of (match ?? []).entries())
         for (const [place, name] of (gateways ?? []).entries()) yield [`spec.${kind}[${index}].match[${number}].gateways[${place}]`, name]
-}
-
-function servesHost({ namespace: own, spec }: ConfigObject<GatewaySpec>, host: string, namespace: string): boolean {
-  return spec.servers.some(({ hosts }) =>
-    hosts.some((written) => {
-      const slash = written.indexOf('/')
-      const [scope, pattern] = slash < 0 ? ['*', written] : [written.slice(0, slash), written.slice(slash + 1)]
-      return (scope === '*' || scope === namespace || (scope === '.' && own === namespace)) && hostsOverlap(pattern, host)
-    }),
-  )
 }
 
 /** Tells routes that no request reaches, since one before them takes all that they match. */

@@ -54,6 +54,9 @@ export interface ParsedFile {
 /** The reason why a file with more bytes than {@link fileLimits} is rejected. */
 export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
 
+/** The group of the orchestrator's gateway API, which is not served. */
+const gatewayApiGroup = 'gateway.networking.k8s.io'
+
 /** What a document that is no object counts as among the foreign ones. */
 export const withoutKind = 'a document without apiVersion and kind'
 
@@ -175,13 +178,24 @@ class FileReading {
       (reason) => asText()([{ path: '', reason }]),
     )
     if (!read) return
-    if ('foreign' in read) return void this.#foreign.set(read.foreign, (this.#foreign.get(read.foreign) ?? 0) + 1)
+    if ('foreign' in read) return this.#leaveOut(read.foreign, value, number, at)
     if ('unknown' in read) return asText()([read.unknown])
     this.#warnings.push(...this.#problems(number, at, read.key, read.report.warnings))
     if (read.report.faults.length > 0) {
       this.#faults.push(...this.#problems(number, at, read.key, read.report.faults, read.isCertain ? undefined : read.kind))
       if (read.object && isPolicyKind(read.kind)) this.#strictest(read.object, value, read.report, number, at)
     } else if (read.object ?? read.secret) this.#define(number, at, read.key, (read.object ?? read.secret) as Defined['held'])
+  }
+
+  /** Counts a document that is not configuration of this control plane. Of each kind of the orchestrator's gateway API the first one is warned of. */
+  #leaveOut(what: string, value: unknown, number: number, at: string): void {
+    const count = this.#foreign.get(what) ?? 0
+    this.#foreign.set(what, count + 1)
+    const { apiVersion, kind, metadata } = mapping(value)
+    if (count > 0 || !String(apiVersion).startsWith(`${gatewayApiGroup}/`)) return
+    const name = String(mapping(metadata).name ?? '').slice(0, 253)
+    const reason = `the ${[String(kind).slice(0, 100), name].filter(Boolean).join(' ')} has no effect, and neither has any other ${String(kind).slice(0, 100)} of ${gatewayApiGroup} in the file: that API is not served; write a Gateway and VirtualServices of networking.${this.#names.domain}`
+    this.#warnings.push(...this.#problems(number, at, undefined, [{ path: 'apiVersion', reason }]))
   }
 
   /**

@@ -61,6 +61,10 @@ const webPod = workload('Pod', 'shop/web', labels, proxied('mesh/pilot-agent'))
 const annotated = (text: string) => workload('Deployment', 'shop/web', `${labels}, annotations: {${text}}`)
 const web = service('shop/web', http)
 const custom = mesh('AuthorizationPolicy', 'shop/p', '{action: CUSTOM, provider: {name: asker}, rules: [{}]}', '', 'security')
+const secured = (protocol: string, tls: string) =>
+  mesh('Gateway', 'shop/g', `{servers: [{port: {number: 443, name: s, protocol: ${protocol}}, hosts: [a.example], tls: {${tls}}}]}`)
+const outside = (routes: string) => mesh('VirtualService', 'shop/o', `{hosts: [a.example], gateways: [g], ${routes}}`)
+const keys = (from: string) => mesh('RequestAuthentication', 'shop/k', `{jwtRules: [{issuer: a, ${from}}]}`, '', 'security')
 const at = (text: string) => `IST${text}`
 
 /** The mistakes by their code. */
@@ -238,5 +242,39 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       at: 'MESH0008 Service/shop/web spec.ports[0].port',
       right: [web, workload('Deployment', 'shop/web', labels)],
     },
+  ],
+  MESH0009: [
+    {
+      wrong: [service('shop/web', '{name: tcp, port: 80}'), route(`{${toWeb}}`)],
+      at: 'MESH0009 VirtualService/shop/v spec.http',
+      right: [service('shop/web', '{name: tcp, port: 80}, {name: web, port: 81}'), route(`{${toWeb}}`)],
+    },
+    {
+      wrong: [
+        web,
+        secured('HTTPS', 'mode: SIMPLE, credentialName: c'),
+        outside('tls: [{match: [{sniHosts: [a.example]}], route: [{destination: {host: web}}]}]'),
+      ],
+      at: 'MESH0009 VirtualService/shop/o spec.tls',
+      right: [web, secured('TLS', 'mode: PASSTHROUGH'), outside('tls: [{match: [{sniHosts: [a.example]}], route: [{destination: {host: web}}]}]')],
+    },
+    {
+      wrong: [web, secured('HTTPS', 'mode: PASSTHROUGH'), outside(`http: [{${toWeb}}]`)],
+      at: 'MESH0009 VirtualService/shop/o spec.http',
+      right: [web, secured('HTTPS', 'mode: SIMPLE, credentialName: c'), outside(`http: [{${toWeb}}]`)],
+    },
+    {
+      wrong: [service('shop/web', `${http}, {name: tcp, port: 81}`), route(`{match: [{port: 81}], ${toWeb}}`)],
+      at: 'MESH0009 VirtualService/shop/v spec.http[0].match[0].port',
+      right: [service('shop/web', `${http}, {name: grpc, port: 81}`), route(`{match: [{port: 81}], ${toWeb}}`)],
+    },
+  ],
+  MESH0010: [
+    {
+      wrong: [keys('jwksUri: "http://127.0.0.1:8080/keys"')],
+      at: 'MESH0010 RequestAuthentication/shop/k spec.jwtRules[0].jwksUri',
+      right: [keys('jwksUri: "http://10.1.1.1:8080/keys"')],
+    },
+    { wrong: [keys('')], at: 'MESH0010 RequestAuthentication/shop/k spec.jwtRules[0].issuer', right: [keys('jwksUri: "https://a.example/keys"')] },
   ],
 }

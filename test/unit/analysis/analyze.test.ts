@@ -86,7 +86,9 @@ describe('the analysis of configuration', () => {
       ).to.deep.equal([
         'IST0101 VirtualService/shop/v spec.http[0].mirror.host',
         'IST0101 VirtualService/shop/v spec.http[0].mirrors[0].destination.host',
+        'MESH0009 VirtualService/shop/v spec.tcp',
         'IST0101 VirtualService/shop/v spec.tcp[0].route[0].destination.host',
+        'MESH0009 VirtualService/shop/v spec.tls',
         'IST0101 VirtualService/shop/v spec.tls[0].route[0].destination.host',
       ])
     })

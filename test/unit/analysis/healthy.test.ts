@@ -35,6 +35,12 @@ const features = fc.record({
   /** What containers declare of the ports that the Service leads to, and whether it does so by their names. */
   declares: fc.constantFrom('none', 'first', 'all', 'names'),
   portMode: flag,
+  /** Routes of other kinds than HTTP, in the mesh and at gateways, and how a DestinationRule adds TLS at a gateway. */
+  tcp: flag,
+  tls: fc.constantFrom('none', 'routes', 'origination'),
+  passthrough: flag,
+  gatewayTcp: flag,
+  credentials: fc.constantFrom('none', 'SIMPLE', 'MUTUAL'),
   policyPort: fc.constantFrom('none', 'ports', 'notPorts', 'when'),
 })
 type Features = typeof features extends fc.Arbitrary<infer Value> ? Value : never
@@ -45,11 +51,12 @@ const object = (kind: string, namespace: string, name: string, spec: object): Do
   metadata: { name, namespace },
   spec,
 })
-/** The values of the Secret of a site. */
+/** The values of the Secret of a site, with authorities. */
 const siteValues = ((): Record<string, string> => {
   const made = new SiteCertificates()
   try {
-    return pairValues(made.issue('shop.example', made.authority('root')))
+    const root = made.authority('root')
+    return pairValues(made.issue('shop.example', root), root)
   } finally {
     made.dispose()
   }
@@ -129,6 +136,45 @@ function gatewayOf(namespace: string, f: Features): Document[] {
   ]
 }
 
+/** Routes of TCP and TLS of a namespace. */
+function otherRoutesOf(namespace: string, f: Features): Document[] {
+  const host = `tls.${namespace}.example`
+  const at = (number: number) => [{ destination: { host, port: { number } } }]
+  const servers = [
+    ...(f.passthrough ? [{ port: { number: 8443, name: 'tls', protocol: 'TLS' }, hosts: [host], tls: { mode: 'PASSTHROUGH' } }] : []),
+    ...(f.gatewayTcp ? [{ port: { number: 5432, name: 'tcp', protocol: 'TCP' }, hosts: ['*'] }] : []),
+  ]
+  const entry = { hosts: [host], ports: [{ number: 443, name: 'tls', protocol: 'TLS' }], resolution: 'DNS' }
+  const sniHosts = [host]
+  const given: readonly (Document | false)[] = [
+    f.tcp && service(namespace, 'db', [{ name: 'tcp', port: 5432 }], {}),
+    f.tcp &&
+      object('VirtualService', namespace, 'db', { hosts: ['db'], tcp: [{ match: [{ port: 5432 }], route: [{ destination: { host: 'db' } }] }] }),
+    object('ServiceEntry', namespace, 'tls', entry),
+    f.tls === 'routes' && object('VirtualService', namespace, 'tls', { hosts: [host], tls: [{ match: [{ port: 443, sniHosts }], route: at(443) }] }),
+    f.tls === 'origination' && object('VirtualService', namespace, 'tls', { hosts: [host], http: [{ timeout: '5s', route: at(443) }] }),
+    f.credentials !== 'none' &&
+      object('DestinationRule', namespace, 'tls', { host, trafficPolicy: { tls: { mode: f.credentials, credentialName: 'kubernetes://client' } } }),
+    f.credentials !== 'none' && (JSON.parse(secretDocument(`${namespace}/client`, siteValues)) as Document),
+    f.credentials !== 'none' &&
+      (JSON.parse(secretDocument(`${namespace}/client-cacert`, { 'ca.crt': siteValues['ca.crt'] ?? '' }, 'Opaque')) as Document),
+    servers.length > 0 && object('Gateway', namespace, 'other', { selector: { app: `egress-${namespace}` }, servers }),
+    servers.length > 0 && deployment(namespace, 'egress', { app: `egress-${namespace}` }, []),
+    f.passthrough &&
+      object('VirtualService', namespace, 'passed', {
+        ...{ hosts: [host], gateways: ['other'] },
+        tls: [{ match: [{ port: 8443, sniHosts }], route: at(443) }],
+      }),
+    f.gatewayTcp &&
+      object('VirtualService', namespace, 'tcp', {
+        hosts: [`db.${namespace}.example`],
+        gateways: ['other'],
+        tcp: [{ match: [{ port: 5432 }], route: at(443) }],
+      }),
+  ]
+  return given.filter((each) => each !== false)
+}
+
 const portRule = {
   none: {},
   ports: { to: [{ operation: { ports: ['8080'] } }] },
@@ -181,6 +227,7 @@ function meshOf(f: Features): Document[] {
     ...routesOf(namespace, f),
     ...gatewayOf(namespace, f),
     ...policiesOf(namespace, f),
+    ...otherRoutesOf(namespace, f),
   ])
 }
 
@@ -219,11 +266,45 @@ const serviceOfOwn = (port: object) => [
   deployment('shop', 'own', { app: 'own' }, [{ containerPort: 9000 }, { containerPort: 9001, name: 'admin' }]),
 ]
 const rightOwn = [...serviceOfOwn({ port: 80, targetPort: 9000 }), service('shop', 'admin', [{ ...http, targetPort: 'admin' }], { app: 'own' })]
+const database = [
+  service('shop', 'data', [{ name: 'tcp', port: 5432 }], {}),
+  object('VirtualService', 'shop', 'x', { hosts: ['data'], http: [{ route: [{ destination: { host: 'data' } }] }] }),
+]
+/** Routes at a Gateway with one server. */
+const boundTo = (server: object, routes: object) => [
+  object('Gateway', 'shop', 'y', { servers: [{ ...server, hosts: ['x.example'] }] }),
+  virtual({ gateways: ['y'], ...routes }),
+]
+const toData = [{ destination: { host: 'web', port: { number: 80 } } }]
+const byName = { tls: [{ match: [{ sniHosts: ['x.example'] }], route: toData }] }
+const originated = (mode: string) => [
+  object('ServiceEntry', 'shop', 'x', { hosts: ['x.example'], ports: [{ number: 443, name: 'tls', protocol: 'TLS' }], resolution: 'DNS' }),
+  object('DestinationRule', 'shop', 'x', { host: 'x.example', trafficPolicy: { tls: { mode, credentialName: 'lost' } } }),
+  named('Secret', 'v1', 'shop', 'other', { type: 'Opaque' }),
+]
 const own = { selector: { matchLabels: { app: 'own' } } }
 const ruleOf = (rule: object) => [...rightOwn, object('AuthorizationPolicy', 'shop', 'x', { ...own, rules: [rule] })]
 
 /** Objects with one mistake, and what is told of it. */
 const mistakes: readonly (readonly [Document[], string])[] = [
+  [database, 'MESH0009 VirtualService/shop/x spec.http'],
+  [
+    boundTo({ port: { number: 9443, name: 's', protocol: 'TLS' }, tls: { mode: 'PASSTHROUGH' } }, { http: [{ route: toData }] }),
+    'MESH0009 VirtualService/shop/x spec.http',
+  ],
+  [boundTo({ port: { number: 9080, name: 's', protocol: 'HTTP' } }, byName), 'MESH0009 VirtualService/shop/x spec.tls'],
+  [boundTo({ port: { number: 9080, name: 's', protocol: 'HTTP' } }, { tcp: [{ route: toData }] }), 'MESH0009 VirtualService/shop/x spec.tcp'],
+  [
+    boundTo({ port: { number: 9080, name: 's', protocol: 'HTTP' } }, { http: [{ match: [{ port: 80 }], route: toData }] }),
+    'IST0101 VirtualService/shop/x spec.http[0].match[0].port',
+  ],
+  ...['SIMPLE', 'MUTUAL'].map(
+    (mode) => [originated(mode), 'IST0101 DestinationRule/shop/x spec.trafficPolicy.tls.credentialName'] as [Document[], string],
+  ),
+  [
+    [object('RequestAuthentication', 'shop', 'x', { jwtRules: [{ issuer: 'https://metadata.google.internal' }] })],
+    'MESH0010 RequestAuthentication/shop/x spec.jwtRules[0].issuer',
+  ],
   [[service('shop', 'x', [http], { app: 'wbe' })], 'IST0127 Service/shop/x spec.selector'],
   [serviceOfOwn({ port: 80, targetPort: 9002 }), 'MESH0008 Service/shop/own spec.ports[0].targetPort'],
   [serviceOfOwn({ port: 80 }), 'MESH0008 Service/shop/own spec.ports[0].port'],

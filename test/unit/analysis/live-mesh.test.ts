@@ -38,6 +38,12 @@ const documents = [
     'a/e',
     '{host: web.a.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}, subsets: [{name: v1, labels: {version: v2}}]}',
   ),
+  document('DestinationRule', 'a/e', '{host: x.example, trafficPolicy: {tls: {mode: MUTUAL, credentialName: cert}}}'),
+  document(
+    'VirtualService',
+    'b/d',
+    '{hosts: [x.example], gateways: [a/g], tls: [{match: [{port: 80, sniHosts: [x.example]}], route: [{destination: {host: x.example}}]}]}',
+  ),
   document('DestinationRule', 'mesh-system/all', '{host: "*.example", subsets: [{name: v1, labels: {a: b}}]}'),
   ...['SIMPLE', 'MUTUAL'].map((mode) =>
     document(
@@ -157,7 +163,7 @@ const keyOf = (event: InForceEvent | SeenEvent): string => {
   const of = 'key' in event ? event.key : 'host' in event ? event.host : 'namespace' in event ? `${event.cluster}/${event.namespace}` : ''
   return `${event.type} ${of}`
 }
-const features = { POD_NAMESPACE: 'mesh-system', CLUSTER_ID: 'c', PILOT_SCOPE_GATEWAY_TO_NAMESPACE: false }
+const features = { POD_NAMESPACE: 'mesh-system', CLUSTER_ID: 'c', PILOT_SCOPE_GATEWAY_TO_NAMESPACE: false, PILOT_JWKS_ALLOWED_ADDRESSES: '' }
 const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, features })
 
 /** All findings, without their places, which no change of an object has to repeat. */

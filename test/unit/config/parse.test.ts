@@ -175,12 +175,24 @@ describe('the parser of configuration files', () => {
         foreign: new Map(),
       })
     for (const [apiVersion, kind] of [
-      ['gateway.networking.k8s.io/v1', 'Gateway'],
       ['networking.k8s.io/v1', 'Gateway'],
       ['install.istio.io/v1alpha1', 'IstioOperator'],
       ['v1', 'Service'],
     ] as const)
       expect(document(apiVersion, kind)).to.deep.include({ faults: [], warnings: [], foreign: new Map([[`${kind} of ${apiVersion}`, 1]]) })
+  })
+
+  it('warns of objects of the gateway API, which have no effect, once a kind and file', () => {
+    const object = (kind: string, name: string) => `apiVersion: gateway.networking.k8s.io/v1\nkind: ${kind}\nmetadata: {name: ${name}}\n`
+    const { objects, faults, warnings, foreign } = parse([object('Gateway', 'a'), object('HTTPRoute', 'b'), object('HTTPRoute', 'c')].join('---\n'))
+    expect([objects, faults, foreign.get('HTTPRoute of gateway.networking.k8s.io/v1')]).to.deep.equal([[], [], 2])
+    expect(warnings.map(({ document, path }) => [document, path])).to.deep.equal([
+      [1, 'apiVersion'],
+      [2, 'apiVersion'],
+    ])
+    expect(warnings[1]?.reason).to.match(
+      /^the HTTPRoute b has no effect, and neither has any other HTTPRoute of gateway\.networking\.k8s\.io in the file: /,
+    )
   })
 
   it('warns of an unknown kind in a group of the mesh that resembles no declared kind, and leaves it out', () => {
