@@ -51,6 +51,8 @@ export interface RegisteringWorkload {
   /** `AUTO_REGISTER_GROUP` of its node, and its namespace. */
   readonly workloadGroup: string
   readonly namespace: string
+  /** The id of the node of its proxy, for messages. */
+  readonly node: string
   readonly address: string
   readonly network: string
   readonly locality: string

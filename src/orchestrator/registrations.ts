@@ -13,12 +13,12 @@ import type {
   WorkloadEntryData,
   WorkloadGroupData,
 } from '../../protocols/messages/registration.ts'
-import { isIp, leadsToCaller } from '../config/addresses.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { status } from '../model/status-codes.ts'
 import { AccountSizes } from './account-sizes.ts'
 import { LiveReplicas, presenceTimes } from './live-replicas.ts'
 import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
+import { accountOf, faultOf, otherOwner, quoted, sharedBy } from './registration-faults.ts'
 import { RequestBudget } from './request-budget.ts'
 import { isNewer } from './resource-versions.ts'
 
@@ -42,6 +42,10 @@ const rate = { perSecond: 20, burst: 20 }
  * before it tries to take an entry over again; a list of Leases that comes more than `listMs` after the one before tells of such a time.
  */
 const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, listMs: presenceTimes.everyMs + 3000 }
+/** How long after it has connected a workload with a probe may report nothing before its entry is no longer healthy: agents report at once what they know. */
+const silentMs = 3000
+const healthy: ReportedHealth = { isHealthy: true, message: '' }
+const silent: ReportedHealth = { isHealthy: false, message: 'the workload has connected again and has not reported that it is healthy' }
 /** After so many other calls in a row, one that writes health is next, where one waits. */
 const othersInARow = 3
 
@@ -67,7 +71,8 @@ interface Connected {
   readonly writer: string
   readonly connection: string
   readonly workload: RegisteringWorkload
-  /** What was reported before the entry was known. */
+  readonly since: number
+  /** What was reported last. */
   health: ReportedHealth | undefined
   /** The entry of its workload, once it is known that there may be one. */
   entry: string | undefined
@@ -85,8 +90,6 @@ interface Entry {
   leftAt: number
   /** Whether a workload has connected here since the entry was last taken over: then it is taken over from whoever keeps it. */
   isClaimed: boolean
-  /** What was reported last. */
-  health: ReportedHealth | undefined
   healthFrom: number
   isUnderWay: boolean
   notBefore: number
@@ -140,6 +143,8 @@ export class Registrations {
   /** Since when the API server answers without a break, as far as this replica knows: at first since its start, of before it knows nothing. */
   #answersSince: number
   readonly #sizes = new AccountSizes()
+  /** What is said of entries that several machines share, by entry. */
+  readonly #shared = new Map<string, string>()
 
   constructor(settings: RegistrationSettings, now: number) {
     this.#settings = settings
@@ -160,6 +165,11 @@ export class Registrations {
     const { replica } = this.#settings
     const names = [...this.#entries.values()].map(({ seen }) => seen?.controller ?? '')
     return new Set(names.filter((name) => name !== '' && name !== replica))
+  }
+
+  /** What is said of the entries that several machines share. */
+  get shared(): readonly string[] {
+    return [...this.#shared.values()]
   }
 
   /** Returns the connections that are refused since the last call. */
@@ -219,7 +229,7 @@ export class Registrations {
   connected(writer: string, connection: string, workload: RegisteringWorkload, health: ReportedHealth | undefined, now: number): void {
     const key = `${writer}|${connection}`
     if (this.#connections.has(key)) return
-    const connected: Connected = { writer, connection, workload, health, entry: undefined }
+    const connected: Connected = { writer, connection, workload, since: now, health, entry: undefined }
     this.#connections.set(key, connected)
     if (this.#knowsObjects) this.#judge(connected, now)
   }
@@ -240,10 +250,7 @@ export class Registrations {
     const connected = this.#connections.get(`${writer}|${connection}`)
     if (!connected) return
     connected.health = health
-    const entry = connected.entry === undefined ? undefined : this.#entries.get(connected.entry)
-    if (!entry) return
-    entry.health = health
-    this.#look(entry.id)
+    if (connected.entry !== undefined) this.#look(connected.entry)
   }
 
   /** The Leases of all replicas were listed; see {@link LiveReplicas.listed}. */
@@ -311,7 +318,7 @@ export class Registrations {
 
   #added(id: string, now: number): Entry {
     const entry: Entry = {
-      ...{ id, seen: undefined, since: now, connections: new Set<Connected>(), leftAt: now, isClaimed: false, health: undefined },
+      ...{ id, seen: undefined, since: now, connections: new Set<Connected>(), leftAt: now, isClaimed: false },
       ...{ healthFrom: now, isUnderWay: false, notBefore: now, failures: 0, isConflicting: false },
     }
     this.#entries.set(id, entry)
@@ -359,7 +366,7 @@ export class Registrations {
     entry.connections.add(connected)
     this.#count(entry)
     entry.isClaimed = true
-    if (connected.health) entry.health = connected.health
+    this.#noteShared(entry)
     if (entry.seen) this.#checkOwner(entry, entry.seen, now)
     this.#look(id)
   }
@@ -413,9 +420,17 @@ export class Registrations {
     const entry = connected.entry === undefined ? undefined : this.#entries.get(connected.entry)
     if (!entry) return
     entry.connections.delete(connected)
-    if (entry.connections.size > 0) return
-    Object.assign(entry, { leftAt: now, health: undefined, isClaimed: false })
+    this.#noteShared(entry)
+    if (entry.connections.size === 0) Object.assign(entry, { leftAt: now, isClaimed: false })
     this.#look(entry.id)
+  }
+
+  /** Two machines may have the same address: one entry is all that can stand for it. */
+  #noteShared(entry: Entry): void {
+    const last = [...entry.connections].at(-1)
+    const other = [...entry.connections].findLast(({ workload }) => workload.node !== last?.workload.node)
+    if (last && other) this.#shared.set(entry.id, sharedBy(other, last))
+    else this.#shared.delete(entry.id)
   }
 
   /** Something may have to be done with an entry. */
@@ -485,9 +500,11 @@ export class Registrations {
     const isLeft = seen.disconnectedAt !== '' || seen.controller === '' || this.replicas.deadSince(seen.controller) !== undefined
     if (isOwn) entry.isClaimed = false
     else if (isLeft || entry.isClaimed) return { change: 'take over', at }
-    const { health } = entry
-    if (!isOwn || !checksHealth || !health || saysHealth(seen, health)) return undefined
-    return { change: 'health', at: entry.healthFrom }
+    if (!isOwn || !checksHealth) return undefined
+    // Of an agent that began anew, what the entry says is of before.
+    const last = [...entry.connections].at(-1)
+    if (last?.health) return saysHealth(seen, last.health) ? undefined : { change: 'health', at: entry.healthFrom }
+    return last?.workload.isProbed && saysHealth(seen, healthy) ? { change: 'health', at: last.since + silentMs } : undefined
   }
 
   /** What is to be done with an entry whose workload is not connected here. One that no replica of this control plane keeps is left alone. */
@@ -518,7 +535,7 @@ export class Registrations {
       case 'delete':
         return { verb: 'delete', ...place, uid, resourceVersion }
       case 'health': {
-        const patch = entry.health && healthPatch(seen, entry.health, at)
+        const patch = healthPatch(seen, [...entry.connections].at(-1)?.health ?? silent, at)
         return patch && { verb: 'health', ...place, patch }
       }
     }
@@ -547,41 +564,4 @@ export class Registrations {
     const failures = this.#blocked.failures + 1
     this.#blocked = { failures, until: now + pauseAfter(failures, pauses.shared, chance) }
   }
-}
-
-const quoted = (text: string) => JSON.stringify(text.slice(0, 253))
-
-/** The service account that a group is for. */
-function accountOf({ template }: WorkloadGroupData): string {
-  const { serviceAccount } = template
-  return typeof serviceAccount === 'string' && serviceAccount !== '' ? serviceAccount : 'default'
-}
-
-/** Why a workload cannot be registered; undefined: it can be. */
-function faultOf(
-  workload: RegisteringWorkload,
-  workloadGroup: WorkloadGroupData | undefined,
-  name: string | undefined,
-): { readonly code: number; readonly reason: string } | undefined {
-  const { namespace, address, callers } = workload
-  const shown = `WorkloadGroup ${quoted(workload.workloadGroup)} of namespace ${quoted(namespace)}`
-  const fault = (code: number, reason: string) => ({ code, reason: `the workload cannot be registered: ${reason}` })
-  if (callers?.length === 0)
-    return fault(status.unauthenticated, 'its caller is not authenticated as a workload of this cluster; workloads register on the secured port')
-  if (callers && !callers.some((caller) => caller.namespace === namespace))
-    return fault(status.permissionDenied, `its identity is not of namespace ${quoted(namespace)}`)
-  if (!workloadGroup) return fault(status.notFound, `${shown} does not exist`)
-  const account = accountOf(workloadGroup)
-  if (callers && !callers.some((caller) => caller.namespace === namespace && caller.account === account))
-    return fault(status.permissionDenied, `${shown} is for service account ${quoted(account)}, which its identity is not of`)
-  if (!isIp(address) || leadsToCaller(address)) return fault(status.invalidArgument, `others cannot reach it at ${quoted(address)}`)
-  if (name === undefined) return fault(status.invalidArgument, `group, address and network ${quoted(workload.network)} make no name of an object`)
-  return undefined
-}
-
-/** Why an object that exists is not the entry of a workload of a group. */
-function otherOwner({ registeredFor, namespace, name }: WorkloadEntryData, workloadGroup: string): string | undefined {
-  if (registeredFor === workloadGroup) return undefined
-  const whose = registeredFor === '' ? 'was not registered' : `is registered for WorkloadGroup ${quoted(registeredFor)}`
-  return `the workload cannot be registered: WorkloadEntry ${namespace}/${name} exists and ${whose}`
 }

@@ -6,10 +6,12 @@ import { ReplicaPresence } from '../../actors/discovery/registrar/replica-presen
 import { RegisteringWorkloads } from '../../actors/discovery/xds-writer/registering-workloads.ts'
 import type { RegisteringWorkload, WorkloadEvent } from '../../protocols/messages/registration.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { groupId, vms } from '../harness/model-entries.ts'
+import { until } from '../harness/until.ts'
 
 describe('the registrar', () => {
   const workload: RegisteringWorkload = {
-    ...{ workloadGroup: 'vms', namespace: 'shop', address: '10.0.0.1', network: '', locality: '', labels: {}, isProbed: false },
+    ...{ workloadGroup: 'vms', namespace: 'shop', node: 'vm', address: '10.0.0.1', network: '', locality: '', labels: {}, isProbed: false },
     callers: undefined,
   }
 
@@ -29,6 +31,33 @@ describe('the registrar', () => {
     expect(notes).to.deep.equal([['attention', lines]])
     registrar.linked?.(source)
     expect(notes.at(-1)).to.deep.equal(['attention', []])
+    await registrar.drain?.()
+  })
+
+  it('names two machines that share an entry, in the log and in /ready, as long as both are connected', async () => {
+    const notes: (readonly unknown[])[] = []
+    const lines: string[] = []
+    const config = { replica: 'r1', domain: 'mesh.io', graceMs: 10_000, checksHealth: true, mostEntries: 0, writers: 1 }
+    const registrar = await startActor(actor, config, {
+      noted: (name, value) => void notes.push([name, value]),
+      logged: ({ level, message }) => void (level === 'warn' && lines.push(message)),
+    })
+    const [writer, source] = [new RecordingPeer<never>('xds-writer/0'), new RecordingPeer<never>('config-watcher')]
+    for (const peer of [writer, source]) registrar.linked?.(peer)
+    registrar.receive({ type: 'WorkloadGroupChanged', id: groupId, workloadGroup: vms }, source)
+    for (const peer of [writer, source]) registrar.synced?.(peer)
+    const connect = (node: string) =>
+      registrar.receive({ type: 'WorkloadConnected', connection: node, workload: { ...workload, node }, health: undefined }, writer)
+    connect('sidecar~10.0.0.1~one.shop~shop.svc')
+    connect('sidecar~10.0.0.1~two.shop~shop.svc')
+    await until('the line', () => lines.length > 0)
+    expect(lines[0]).to.contain(
+      'machines "sidecar~10.0.0.1~one.shop~shop.svc" and "sidecar~10.0.0.1~two.shop~shop.svc" register for WorkloadGroup "vms"',
+    )
+    expect(notes.at(-1)).to.deep.equal(['attention', lines])
+    registrar.receive({ type: 'WorkloadDisconnected', connection: 'sidecar~10.0.0.1~one.shop~shop.svc' }, writer)
+    await until('the note to go', () => String(notes.at(-1)?.[1]) === '')
+    expect(lines).to.have.length(1)
     await registrar.drain?.()
   })
 })
@@ -57,6 +86,7 @@ describe('a workload that wants to be registered', () => {
     registering.linked(registrar)
     for (const address of ['FD00:0::1', 'fd00::1', '10.0.0.1']) {
       const node = {
+        id: 'vm',
         metadata: { AUTO_REGISTER_GROUP: 'vms' },
         addresses: [address, '10.9.9.9'],
         namespace: 'shop',
@@ -75,7 +105,15 @@ describe('a workload that wants to be registered', () => {
     const names = { trustDomain: 'td', trustDomainAliases: [], rootNamespace: 'mesh-system' }
     const registering = new RegisteringWorkloads({ authenticates: true, names: () => names as never, connections: new Map(), warn: () => undefined })
     registering.linked(registrar)
-    const node = { metadata: { AUTO_REGISTER_GROUP: 'vms' }, addresses: ['10.0.0.1'], namespace: 'shop', network: '', locality: '', labels: {} }
+    const node = {
+      id: 'vm',
+      metadata: { AUTO_REGISTER_GROUP: 'vms' },
+      addresses: ['10.0.0.1'],
+      namespace: 'shop',
+      network: '',
+      locality: '',
+      labels: {},
+    }
     for (const [id, isOwn] of [
       ['own', true],
       ['west', false],

@@ -22,7 +22,7 @@ export const vms = groupOf({
 })
 /** A workload that the group is for. */
 export const workload = (address = '10.0.0.1', more: Partial<RegisteringWorkload> = {}): RegisteringWorkload => ({
-  ...{ workloadGroup: 'vms', namespace: 'shop', address, network: '', locality: '', labels: {}, isProbed: true },
+  ...{ workloadGroup: 'vms', namespace: 'shop', node: 'vm', address, network: '', locality: '', labels: {}, isProbed: true },
   callers: [{ namespace: 'shop', account: 'vm' }],
   ...more,
 })

@@ -25,6 +25,8 @@ import { after, type Timer } from '../../runtime/timers.ts'
 
 /** The number of calls under way at a time. */
 const mostAtOnce = 16
+/** The number of entries that machines share of which that is said at a time. */
+const mostShared = 10
 
 /** Said when workloads connect and no source tells of groups. */
 const unsourced =
@@ -77,6 +79,10 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
   #idle = ''
   #trouble = ''
   #unknown = ''
+  /** What is said of entries that several machines share. */
+  #shared: readonly string[] = []
+  /** Why nothing can be written, as it was noted last. */
+  #attended = ''
 
   constructor(context: ActorContext<RegistrarConfig>) {
     const { config, metrics, log } = context
@@ -176,6 +182,7 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
     }
     for (const { writer, connection, code, reason } of this.#registrations.takeRefused())
       this.#writers.get(writer)?.tell({ type: 'RegistrationRefused', connection, code, reason }, `refused|${connection}`)
+    this.#tellShared()
     const waitMs = this.#registrations.waitMs(monotonicMs())
     if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#later(Math.max(1, waitMs))
   }
@@ -218,10 +225,20 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
     this.#attend()
   }
 
+  /** Says which machines share an entry, as long as they do. */
+  #tellShared(): void {
+    const { shared } = this.#registrations
+    if (shared.length === this.#shared.length && shared.every((line, index) => line === this.#shared[index])) return
+    for (const line of shared.filter((each) => !this.#shared.includes(each)).slice(0, mostShared)) this.#log.warn(line)
+    this.#shared = shared
+    this.#attend(this.#attended)
+  }
+
   #attend(trouble = ''): void {
+    this.#attended = trouble
     this.#context.note(
       attentionNote,
-      [this.#idle, trouble].filter((line) => line !== ''),
+      [this.#idle, trouble, ...this.#shared.slice(0, mostShared)].filter((line) => line !== ''),
     )
   }
 

@@ -123,6 +123,7 @@ function registeringWorkload(node: ProxyNode, callers: RegisteringWorkload['call
   return {
     workloadGroup: workloadGroup.slice(0, 253),
     namespace,
+    node: node.id.slice(0, 253),
     address: canonicalAddress(address),
     network,
     locality,

@@ -292,6 +292,58 @@ describe('the registration of workloads', () => {
     expect(subject.later(60_000)).to.deep.equal([])
   })
 
+  it('does not leave an entry healthy whose workload has begun anew within the grace period and is broken', () => {
+    const subject = new Subject()
+    const { registrations, server } = subject
+    const said = () => JSON.parse(server.entry('vms-10.0.0.1')?.conditions || '[]').map((each: Condition) => [each.status, each.message])
+    const healthy = { isHealthy: true, message: '' }
+    registrations.connected('w0', 'c1', workload(), undefined, subject.now)
+    registrations.reported('w0', 'c1', healthy)
+    expect(subject.work()).to.deep.equal(['create vms-10.0.0.1', 'health vms-10.0.0.1'])
+    for (const awayMs of [0, 5000]) {
+      registrations.disconnected('w0', 'c1', subject.now)
+      subject.later(awayMs)
+      registrations.connected('w0', 'c1', workload(), undefined, subject.now)
+      subject.work()
+      expect(subject.later(2999)).to.deep.equal([])
+      expect(said(), 'an agent that goes on reports at once').to.deep.equal([['True', '']])
+      expect(subject.later(1)).to.deep.equal(['health vms-10.0.0.1'])
+      expect(said()).to.deep.equal([['False', 'the workload has connected again and has not reported that it is healthy']])
+      registrations.reported('w0', 'c1', healthy)
+      expect(subject.later(1000)).to.deep.equal(['health vms-10.0.0.1'])
+      expect(said()).to.deep.equal([['True', '']])
+    }
+    // The earlier connection of the agent is not known to be gone yet.
+    registrations.connected('w0', 'c2', workload(), undefined, subject.now)
+    expect(subject.later(3000)).to.deep.equal(['health vms-10.0.0.1'])
+    expect(said()[0][0]).to.equal('False')
+    registrations.reported('w0', 'c2', healthy)
+    registrations.disconnected('w0', 'c1', subject.now)
+    subject.later(1000)
+    expect(said()).to.deep.equal([['True', '']])
+    // Without a probe nothing is reported.
+    registrations.disconnected('w0', 'c2', subject.now)
+    registrations.connected('w0', 'c3', workload('10.0.0.1', { isProbed: false }), undefined, subject.now)
+    subject.later(60_000)
+    expect(said()).to.deep.equal([['True', '']])
+  })
+
+  it('says which machines share an entry, as long as they do', () => {
+    const subject = new Subject()
+    const { registrations } = subject
+    const machine = (node: string) => workload('10.0.0.1', { node })
+    registrations.connected('w0', 'c1', machine('one'), undefined, subject.now)
+    registrations.connected('w0', 'c2', machine('one'), undefined, subject.now)
+    expect(registrations.shared).to.deep.equal([])
+    registrations.connected('w1', 'c1', machine('two'), undefined, subject.now)
+    expect(registrations.shared).to.have.length(1)
+    expect(registrations.shared[0]).to.match(
+      /^machines "one" and "two" register for WorkloadGroup "vms" of namespace "shop" with the same address 10\.0\.0\.1: they share one WorkloadEntry/,
+    )
+    registrations.disconnected('w1', 'c1', subject.now)
+    expect(registrations.shared).to.deep.equal([])
+  })
+
   it('lets flapping workloads delay registrations by no more than every fourth call, at 20 calls a second', () => {
     const subject = new Subject()
     const { registrations } = subject
