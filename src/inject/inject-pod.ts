@@ -5,7 +5,7 @@ import { notPlain } from '../config/plain-yaml.ts'
 import { type GivenProxyConfig, proxyConfigShape } from '../config/proxy-config.ts'
 import { isMapping, type Report } from '../config/shape.ts'
 import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
-import { containerAlias, type MeshNames } from '../names/mesh-names.ts'
+import { containerSpellings, type MeshNames } from '../names/mesh-names.ts'
 import { Budget } from '../template/budget.ts'
 import type { Template } from '../template/template.ts'
 import { TemplateError, type Value } from '../template/values.ts'
@@ -19,7 +19,7 @@ import { type Owner, ownerOf } from './owner.ts'
 import { allContainers, type Container, hasMoreValues, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { rewriteProbes } from './probes.ts'
 import { isSidecar, sidecarOf, withVariables } from './sidecar.ts'
-import { overridesKey, readOverrides, statusKey, statusOf, strippedPod } from './status.ts'
+import { overridesKey, readOverrides, statusKey, statusOf, strippedPod, withFsGroup } from './status.ts'
 import { MergeError, mergePod } from './strategic-merge.ts'
 import { templateData } from './template-data.ts'
 
@@ -74,10 +74,11 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   checkAnnotations(annotations, names)
   const proxyConfig = proxyConfigOf(annotations, settings)
   const statusPort = statusPortOf(annotations, proxyConfig, names)
-  const before = strippedPod(original, statusPort, names)
+  // In order, so that templates see the containers of a pod that was injected before as they did then.
+  const before = orderedContainers(strippedPod(original, statusPort, names), proxyConfig.holdApplicationUntilProxyStarts === true)
   const { merged, added } = runTemplates(before, namespace, { request, settings, proxyConfig })
   const kept = withOverrides(merged, before, added, names)
-  const pod = finished(kept, added, { request, settings, proxyConfig, statusPort })
+  const pod = finished(kept, { original, added, request, settings, proxyConfig, statusPort })
   return { original, pod }
 }
 
@@ -127,8 +128,9 @@ function runTemplates(before: Pod, namespace: string, { request, settings, proxy
       throw new InjectionError(
         `there is no template ${JSON.stringify(name)}; the configuration of injection has ${[...configuration.templates.keys()].sort().join(', ') || 'none'}`,
       )
-    const patch = asWritten(patchOf(name, rendered(template, data, budget)), before)
-    added = mergedPod(name, added, patch)
+    const patch = asPlaced(patchOf(name, rendered(template, data, budget)), merged)
+    const more = mergedPod(name, added, patch)
+    added = withMovedSidecar(more, more)
     merged = mergedPod(name, withMovedSidecar(merged, added), patch)
   }
   return { merged, added }
@@ -177,18 +179,19 @@ function patchOf(name: string, text: string): Pod {
   }
 }
 
-/** Returns the part of a pod with the alias as the name of containers where the pod has a container of that name. */
-function asWritten(patch: Pod, { spec }: Pod): Pod {
-  const own = new Set([...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ name }) => name))
-  return mapContainers(patch, (container) => {
-    const alias = containerAlias(container.name)
-    return alias !== undefined && own.has(alias) ? { ...container, name: alias } : container
+/** Returns the part of a pod with containers named in the spelling that the pod has, and the agent among those that run before the others if it is there. */
+function asPlaced(patch: Pod, pod: Pod): Pod {
+  const there = new Set(allContainers(pod).map(({ name }) => name))
+  const named = mapContainers(patch, (container) => {
+    const name = containerSpellings(container.name).find((spelling) => there.has(spelling))
+    return name === undefined || name === container.name ? container : { ...container, name }
   })
+  return withMovedSidecar(named, pod)
 }
 
-/** Returns the pod with the user's container of the agent among those that run before the others, where the rendered one is. */
-function withMovedSidecar(pod: Pod, added: Pod): Pod {
-  const target = added.spec.initContainers?.find(isSidecar)
+/** Returns the pod with its container of the agent among those that run before the others, where another pod has it. */
+function withMovedSidecar(pod: Pod, other: Pod): Pod {
+  const target = other.spec.initContainers?.find(isSidecar)
   const moved = target && pod.spec.containers?.find(({ name }) => name === target.name)
   if (!moved) return pod
   return withSpec(pod, {
@@ -246,8 +249,14 @@ const agentGroup = 1337
 /** Does what templates cannot: variables of the caller, metrics, probes, metadata, order. */
 function finished(
   merged: Pod,
-  added: Pod,
-  { request: { variables = {} }, settings, proxyConfig, statusPort }: Work & { readonly statusPort: number },
+  {
+    original,
+    added,
+    request: { variables = {} },
+    settings,
+    proxyConfig,
+    statusPort,
+  }: Work & { readonly original: Pod; readonly added: Pod; readonly statusPort: number },
 ): Pod {
   const { names, mesh, configuration, revision } = settings
   const { annotations = {} } = merged.metadata
@@ -265,11 +274,9 @@ function finished(
     pod = withMetadata(pod, { labels: { ...Object.fromEntries(labels), [key]: network } })
   }
   const absent = Object.entries(configuration.injectedAnnotations).filter(([key]) => givenIn(pod.metadata.annotations, key, names) === undefined)
-  pod = annotated(pod, { ...Object.fromEntries(absent), [statusKey(names)]: JSON.stringify(statusOf(added, revision)) }, names)
-  if (settings.setsFsGroup && sidecarOf(pod)) {
-    const given = isMapping(pod.spec.securityContext) ? pod.spec.securityContext : {}
-    if (given.fsGroup === undefined || given.fsGroup === null) pod = withSpec(pod, { securityContext: { ...given, fsGroup: agentGroup } })
-  }
+  const [grouped, group] = settings.setsFsGroup && sidecarOf(pod) ? withFsGroup(pod, agentGroup) : [pod, {}]
+  const status = JSON.stringify({ ...statusOf(added, original, revision, names), ...group })
+  pod = annotated(grouped, { ...Object.fromEntries(absent), [statusKey(names)]: status }, names)
   return orderedContainers(pod, proxyConfig.holdApplicationUntilProxyStarts === true)
 }
 

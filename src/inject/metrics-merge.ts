@@ -31,7 +31,9 @@ export function mergeMetrics(pod: Pod, statusPort: number, usual: Readonly<Recor
 export function restoreMetrics(pod: Pod, statusPort: number): Pod {
   const { annotations = {} } = pod.metadata
   const sidecar = sidecarOf(pod)
-  if (!sidecar || annotations[keys.path] !== mergedPath || annotations[keys.port] !== String(statusPort)) return pod
+  // A pod of the user may say the same but for this.
+  const isMerged = annotations[keys.path] === mergedPath && annotations[keys.port] === String(statusPort) && annotations[keys.scrape] === 'true'
+  if (!sidecar || !isMerged) return pod
   const { [keys.port]: _port, [keys.path]: _path, [keys.scrape]: _scrape, ...others } = annotations
   const known = originals(variableOf(sidecar, variable))
   const own = Object.entries(keys).flatMap(([name, key]) => (typeof known[name] === 'string' ? [[key, known[name]] as const] : []))

@@ -1,10 +1,10 @@
 /** What was injected: the annotation that lists it, and a pod without it (docs/injection.md, N7 and N8). */
-import { isMapping } from '../config/shape.ts'
+import { isMapping, mapping } from '../config/shape.ts'
 import { documentLimits } from '../config/yaml-documents.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { givenIn, meshKey } from './annotations.ts'
 import { restoreMetrics } from './metrics-merge.ts'
-import { type Container, InjectionError, isNestedDeeper, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { type Container, InjectionError, isNestedDeeper, mapContainers, type Named, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { restoreProbes } from './probes.ts'
 
 /** The names of what was added to a pod. */
@@ -14,6 +14,10 @@ export interface InjectionStatus {
   readonly volumes: readonly string[]
   readonly imagePullSecrets: readonly string[]
   readonly revision: string
+  /** The group that was set for the volumes of the pod; absent: none was. */
+  readonly fsGroup?: number
+  /** True where the pod had no security context before that. */
+  readonly securityContext?: true
 }
 
 /** Containers of the user with names of injected ones: what they set is set in these. */
@@ -26,16 +30,39 @@ export interface Overrides {
 export const statusKey = (names: MeshNames): string => meshKey(names, 'sidecar', 'status')
 export const overridesKey = (names: MeshNames): string => meshKey(names, 'proxy', 'overrides')
 
-/** Returns the names of what a rendered pod adds. */
-export function statusOf({ spec }: Pod, revision: string): InjectionStatus {
-  const namesOf = (items: readonly { readonly name: string }[] | undefined) => [...new Set((items ?? []).map(({ name }) => name))]
+/**
+ * Returns the names of what a rendered pod adds to one (`original`, injected or not). Containers of the user with names of injected ones are among them,
+ * since these are merged; volumes and secrets that the pod has of its own are not.
+ */
+export function statusOf({ spec }: Pod, original: Pod, revision: string, names: MeshNames): InjectionStatus {
+  const before = readStatus(original, names)
+  const namesOf = (items: readonly Named[] = []) => [...new Set(items.map(({ name }) => name))]
+  const added = (field: 'volumes' | 'imagePullSecrets') => {
+    const own = namesOf(original.spec[field]).filter((name) => !before?.[field].includes(name))
+    return namesOf(spec[field]).filter((name) => !own.includes(name))
+  }
   return {
     initContainers: namesOf(spec.initContainers),
     containers: namesOf(spec.containers),
-    volumes: namesOf(spec.volumes),
-    imagePullSecrets: namesOf(spec.imagePullSecrets),
+    volumes: added('volumes'),
+    imagePullSecrets: added('imagePullSecrets'),
     revision: revision === '' ? 'default' : revision,
   }
+}
+
+/** Returns a pod with a group for its volumes where it has none, and what its status has of that. */
+export function withFsGroup(pod: Pod, fsGroup: number): readonly [Pod, Pick<InjectionStatus, 'fsGroup' | 'securityContext'>] {
+  const { securityContext: given } = pod.spec
+  const context = mapping(given)
+  if (context.fsGroup !== undefined && context.fsGroup !== null) return [pod, {}]
+  return [withSpec(pod, { securityContext: { ...context, fsGroup } }), { fsGroup, ...(given === undefined && { securityContext: true }) }]
+}
+
+/** Returns a pod without the group that its status says it was given. */
+function withoutFsGroup(pod: Pod, { fsGroup, securityContext: isOwn }: InjectionStatus): Pod {
+  const { fsGroup: given, ...context } = mapping(pod.spec.securityContext)
+  if (fsGroup === undefined || given !== fsGroup) return pod
+  return withSpec(pod, { securityContext: isOwn && Object.keys(context).length === 0 ? undefined : context })
 }
 
 /** Reads the status of a pod. Undefined for a pod without one, and for one that cannot be read: nothing is known to be injected then. */
@@ -56,7 +83,14 @@ export function readStatus(pod: Pod, names: MeshNames): InjectionStatus | undefi
   }
   const revision = typeof value.revision === 'string' ? value.revision : ''
   const lists = { initContainers: list('initContainers'), containers: list('containers'), volumes: list('volumes') }
-  return { ...lists, imagePullSecrets: list('imagePullSecrets'), revision }
+  const group = typeof value.fsGroup === 'number' && { fsGroup: value.fsGroup }
+  return {
+    ...lists,
+    imagePullSecrets: list('imagePullSecrets'),
+    revision,
+    ...group,
+    ...(value.securityContext === true && { securityContext: true }),
+  }
 }
 
 /** Reads the annotation with the overrides of a pod. Throws an {@link InjectionError} that names it when it cannot be used. */
@@ -77,14 +111,14 @@ export function readOverrides(pod: Pod, names: MeshNames): Overrides {
 }
 
 /**
- * Returns a pod as it was before it was injected: without the containers, secrets and unused volumes that its status lists, with the probes and
- * annotations of the application, and with the user's own containers of injected names. A pod without a status is returned unchanged.
+ * Returns a pod as it was before it was injected: without the containers, secrets, unused volumes and group of volumes that its status lists, with
+ * the probes and annotations of the application, and with the user's own containers of injected names. A pod without a status is returned unchanged.
  */
 export function strippedPod(pod: Pod, statusPort: number, names: MeshNames): Pod {
   const status = readStatus(pod, names)
   if (!status) return pod
   const overrides = readOverrides(pod, names)
-  const restored = restoreMetrics(restoreProbes(pod), statusPort)
+  const restored = withoutFsGroup(restoreMetrics(restoreProbes(pod), statusPort), status)
   const { initContainers, containers, volumes, imagePullSecrets } = restored.spec
   const listed = new Set([...status.initContainers, ...status.containers])
   const [secrets, added] = [new Set(status.imagePullSecrets), new Set(status.volumes)]

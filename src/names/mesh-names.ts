@@ -161,9 +161,11 @@ export const injectedContainers = {
   coreDump: ['enable-core-dump'],
 } as const
 
-/** Returns the alias of the name of an injected container; undefined for other names. */
-export const containerAlias = (name: string): string | undefined =>
-  Object.values(injectedContainers).find(([mesh, alias]) => mesh === name && alias !== undefined)?.[1]
+/** Returns the spellings of the name of an injected container, the given one first; that one alone for other names. */
+export const containerSpellings = (name: string): readonly string[] => {
+  const spellings: readonly string[] = Object.values(injectedContainers).find((names) => (names as readonly string[]).includes(name)) ?? []
+  return [name, ...spellings.filter((spelling) => spelling !== name)]
+}
 
 /** The names of the ConfigMap with the configuration of injection, the alias last. */
 export const injectorConfigMaps: readonly string[] = ['mesh-sidecar-injector', 'istio-sidecar-injector']

@@ -77,6 +77,7 @@ describe('the pod with the template of this release', () => {
     })
     expect(JSON.parse(pod.metadata.annotations?.['sidecar.mesh.io/status'] ?? '')).to.deep.equal({
       ...{ initContainers: ['mesh-init'], containers: ['mesh-proxy'], imagePullSecrets: [], revision: 'canary' },
+      ...{ fsGroup: 1337, securityContext: true },
       volumes: ['mesh-envoy', 'mesh-data', 'mesh-podinfo', 'mesh-token', 'meshd-ca-cert'],
     })
   })
@@ -365,6 +366,7 @@ describe('injection of an injected pod', () => {
   const annotations = fc.record(
     {
       'prometheus.io/port': fc.constantFrom('9000', '15020'),
+      'prometheus.io/path': fc.constantFrom('/m', '/stats/prometheus'),
       'prometheus.io/scrape': fc.constantFrom('true', 'false'),
       'sidecar.istio.io/proxyCPU': fc.constant('1'),
       'sidecar.mesh.io/rewriteAppHTTPProbers': fc.constantFrom('true', 'false'),
@@ -379,23 +381,80 @@ describe('injection of an injected pod', () => {
       annotations,
       containers: fc.oneof(lists(['a', 'b', 'mesh-proxy']), lists(['a', 'b', 'istio-proxy'])),
       initContainers: lists(['first', 'second', 'mesh-init']),
-      volumes: fc.constantFrom(undefined, [{ name: 'data', emptyDir: {} }], [{ name: 'own', emptyDir: {} }]),
+      volumes: fc.constantFrom(undefined, ...['data', 'own', 'mesh-data'].map((name) => [{ name, emptyDir: {} }])),
       imagePullSecrets: fc.constantFrom(undefined, [{ name: 'regcred' }]),
+      securityContext: fc.constantFrom({}, { fsGroup: 5 }, { fsGroup: 1337 }, { runAsUser: 6 }),
     },
     { requiredKeys: ['annotations', 'containers'] },
   )
   const values = { global: { imagePullSecrets: ['regcred'], network: 'n' } }
-  const configurations = [injectionConfiguration(), injectionConfiguration({}, values)]
+  /** Templates of users, beside that of this release. */
+  const customs = [
+    'metadata: {labels: {x: z}}\nspec: {containers: [{name: extra, image: e}], initContainers: [{name: early, image: e}], volumes: [{name: more, emptyDir: {}}]}',
+    'spec: {securityContext: {fsGroup: 9}, dnsConfig: {searches: [a]}, hostAliases: [{ip: 1.2.3.4, hostnames: [h]}]}',
+    'metadata: {annotations: {seen: {{ toJSON .Spec.SecurityContext | quote }}, volumes: "{{ len .Spec.Volumes }}"}}',
+    'spec:\n  containers:{{ range .Spec.Containers }}\n  - {name: {{ .Name }}, env: [{name: SEEN, value: x}]}{{ end }}',
+    'spec: {containers: [{name: istio-proxy, env: [{name: EXTRA, value: "1"}]}], volumes: [{name: own, $patch: delete}]}',
+  ]
+  const configurations = [
+    injectionConfiguration({}, values),
+    ...customs.map((custom) =>
+      injectionConfiguration({ templates: { ...defaultConfig.templates, custom }, defaultTemplates: ['sidecar', 'custom'] }),
+    ),
+    ...customs.map((custom) =>
+      injectionConfiguration({ templates: { ...defaultConfig.templates, custom }, defaultTemplates: ['custom', 'sidecar'] }),
+    ),
+  ]
+  const settingsOf = fc.record({
+    hasNativeSidecars: fc.boolean(),
+    setsFsGroup: fc.boolean(),
+    configuration: fc.constantFrom(injectionConfiguration(), ...configurations),
+  })
 
-  it('changes nothing, whatever the pod has and however its agent runs', () => {
+  it('changes nothing, whatever the pod, the templates and the settings have, and no two containers have one name', () => {
     fc.assert(
-      fc.property(pods, fc.boolean(), fc.constantFrom(...configurations), ({ annotations, ...spec }, hasNativeSidecars, configuration) => {
-        const settings = injectionSettings({ hasNativeSidecars, configuration })
-        const once = injected(podWith({ annotations }, spec), settings)
+      fc.property(pods, settingsOf, ({ annotations, ...spec }, given) => {
+        const own = new Set(spec.containers.map(({ name }) => name))
+        const initContainers = spec.initContainers?.filter(({ name }) => !own.has(name))
+        const settings = injectionSettings(given)
+        const once = injected(podWith({ annotations }, { ...spec, ...(initContainers && { initContainers }) }), settings)
         expect(injected(once, settings)).to.deep.equal(once)
+        const names = [...(namesOf(once.spec.initContainers) ?? []), ...(namesOf(once.spec.containers) ?? [])]
+        expect(names).to.deep.equal([...new Set(names)])
       }),
       { numRuns: runs(1000) },
     )
+  })
+
+  it('shows templates the pod without the group of its volumes that the first one set', () => {
+    const sidecar = `${defaultConfig.templates.sidecar}\n{{ if and .Spec.SecurityContext .Spec.SecurityContext.FSGroup }}{{ fail "fsGroup" }}{{ end }}`
+    const settings = injectionSettings({ configuration: injectionConfiguration({ templates: { sidecar } }) })
+    for (const spec of [{}, { securityContext: {} }, { securityContext: { runAsUser: 6 } }]) {
+      const once = injected(podWith({}, spec), settings)
+      expect(injected(once, settings)).to.deep.equal(once)
+      const without = injected(podWith({}, spec), injectionSettings({ setsFsGroup: false }))
+      expect(injected(once, injectionSettings({ setsFsGroup: false }))).to.deep.equal(without)
+    }
+  })
+
+  it('keeps volumes and secrets of the pod whose names a template has too', () => {
+    const values = { global: { imagePullSecrets: ['regcred'] } }
+    const own = { volumes: [{ name: 'mesh-data', emptyDir: { medium: 'Memory' } }], imagePullSecrets: [{ name: 'regcred' }] }
+    const once = injected(podWith({}, own), injectionSettings({ configuration: injectionConfiguration({}, values) }))
+    const configuration = injectionConfiguration({ templates: { sidecar: 'spec: {containers: [{name: other, image: x}]}' } })
+    expect(injected(once, injectionSettings({ configuration })).spec).to.deep.include(own)
+  })
+
+  it('adds what a second template says of the agent to the one that is there, in either spelling', () => {
+    for (const name of ['mesh-proxy', 'istio-proxy'])
+      for (const hasNativeSidecars of [false, true]) {
+        const templates = { ...defaultConfig.templates, custom: `spec: {containers: [{name: ${name}, env: [{name: EXTRA, value: "1"}]}]}` }
+        const configuration = injectionConfiguration({ templates, defaultTemplates: ['sidecar', 'custom'] })
+        const { spec } = injected(podWith(), injectionSettings({ hasNativeSidecars, configuration }))
+        const own = [namesOf(spec.initContainers), namesOf(spec.containers)]
+        expect(own).to.deep.equal(hasNativeSidecars ? [['mesh-init', 'mesh-proxy'], ['app']] : [['mesh-init'], ['app', 'mesh-proxy']])
+        expect(variablesOf(containerOf({ metadata: {}, spec }, 'mesh-proxy'))).to.include({ EXTRA: '1', MESH_META_APP_CONTAINERS: 'app' })
+      }
   })
 
   it('moves the agent when the server has native sidecar containers now, and takes a new template whole', () => {
