@@ -149,6 +149,24 @@ describe('the charts', () => {
     }
   })
 
+  it('write each label and each variable of pods once, whatever values repeat', () => {
+    const podLabels = { app: 'meshd', 'sidecar.mesh.io/inject': 'false', team: 'a' }
+    const env = { POD_NAME: 'mine', MESHD_ADMIN_SOCKET: '/x', PROXY_CONFIG: '{}', HOST_IP: null, A: 'b' }
+    const labels = { 'sidecar.mesh.io/inject': 'false', team: 'a' }
+    const pods = [
+      one(rendered('meshd', { values: { podLabels, env } }), 'Deployment').spec.template,
+      one(rendered('gateway', { release: 'meshd', values: { labels, podLabels, env } }), 'Deployment').spec.template,
+    ]
+    for (const { metadata, spec } of pods) {
+      expect(metadata.labels).to.include(podLabels)
+      const variables = spec.containers[0].env as { name: string; value?: string }[]
+      const names = variables.map(({ name }) => name)
+      expect(names).to.deep.equal([...new Set(names)])
+      expect(variables).to.deep.include.members(['POD_NAME', 'PROXY_CONFIG', 'A'].map((name) => ({ name, value: env[name as 'A'] })))
+      expect(names).to.include('POD_NAMESPACE').and.not.to.include('HOST_IP')
+    }
+  })
+
   it('refuse values that mean nothing, with the name of the value', () => {
     for (const [chart, values, said] of [
       ['meshd', { revison: 'canary' }, /revison/],
@@ -172,6 +190,13 @@ describe('the charts', () => {
       ['gateway', { service: { ports: [{ name: 'http', port: 70_000 }] } }, /\/service\/ports\/0\/port/],
       ['gateway', { service: { type: 'Balancer' } }, /\/service\/type/],
       ['gateway', { replicas: 3 }, /replicas/],
+      // What selectors and injection go by.
+      ['meshd', { podLabels: { app: 'other' } }, /podLabels: the chart sets app to "meshd"/],
+      ['meshd', { podLabels: { 'mesh.io/rev': 'canary' } }, /podLabels: the chart sets mesh.io\/rev to "default"/],
+      ['meshd', { podLabels: { 'sidecar.mesh.io/inject': 'true' } }, /podLabels: the chart sets sidecar.mesh.io\/inject to "false"/],
+      ['gateway', { podLabels: { app: 'other' } }, /podLabels: the chart sets app to "gateway"/],
+      ['gateway', { labels: { team: 'a' }, podLabels: { team: 'b' } }, /podLabels: the chart sets team to "a"/],
+      ['gateway', { labels: { 'sidecar.mesh.io/inject': 'true' } }, /labels: the chart sets sidecar.mesh.io\/inject to "false"/],
     ] as const) {
       const { status, stderr } = tryChart(chart, { values })
       expect(status, JSON.stringify(values)).not.to.equal(0)

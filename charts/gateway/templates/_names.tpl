@@ -15,6 +15,21 @@ mesh: {{ include "gateway.name" . | trimPrefix "mesh-" }}
 {{- end }}
 {{- end }}
 
+{{- /* The labels of pods: those of the chart and of the value labels, and the value podLabels, which must not change them: selectors and injection go by them. */ -}}
+{{- define "gateway.podLabels" -}}
+{{- $labels := include "gateway.labels" . | fromYaml }}
+{{- if ne (get $labels "sidecar.mesh.io/inject" | default "false") "false" }}
+{{- fail "labels: the chart sets sidecar.mesh.io/inject to \"false\"" }}
+{{- end }}
+{{- $_ := set $labels "sidecar.mesh.io/inject" "false" }}
+{{- range $key, $value := .Values.podLabels }}
+{{- if ne (get $labels $key | default $value) $value }}
+{{- fail (printf "podLabels: the chart sets %s to %q" $key (get $labels $key)) }}
+{{- end }}
+{{- end }}
+{{- merge $labels (.Values.podLabels | default dict) | toYaml }}
+{{- end }}
+
 {{- define "gateway.field" -}}
 {name: {{ index . 0 }}, valueFrom: {fieldRef: {fieldPath: {{ index . 1 }}}}}
 {{- end }}

@@ -23,3 +23,17 @@ mesh.io/rev: {{ include "meshd.revision" . | quote }}
 {{- define "meshd.text" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ printf "%.0f" . }}{{ else }}{{ toString . }}{{ end }}
 {{- end }}
+
+{{- /*
+  The labels of pods: those of the chart, and the value podLabels, which must not change them, since selectors and injection go by them. A replica starts without
+  a sidecar, which would need it.
+*/ -}}
+{{- define "meshd.podLabels" -}}
+{{- $labels := merge (dict "sidecar.mesh.io/inject" "false") (include "meshd.labels" . | fromYaml) }}
+{{- range $key, $value := .Values.podLabels }}
+{{- if ne (get $labels $key | default $value) $value }}
+{{- fail (printf "podLabels: the chart sets %s to %q" $key (get $labels $key)) }}
+{{- end }}
+{{- end }}
+{{- merge $labels (.Values.podLabels | default dict) | toYaml }}
+{{- end }}
