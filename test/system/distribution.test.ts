@@ -49,7 +49,23 @@ describe('config distribution tracking (/debug/config_distribution)', () => {
     await become({ takes: '4', silent: '1' })
     const [row] = await service.debug<Row[]>('config_distribution?resource=VirtualService/ns/a&proxy_namespace=ns')
     expect(row, 'types that the change did not touch have what there is').to.deep.include({ cluster_acked: '4', listener_acked: '4' })
-    expect(await acked('VirtualService/ns/none')).to.deep.equal({ takes: '', silent: '', refuses: '' })
+    expect(await acked('ServiceEntry/ns/a')).to.deep.equal({ takes: '1', silent: '1', refuses: '1' })
+    const unknown = async (resource: string) => {
+      const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/config_distribution?resource=${resource}`)
+      return [answer.status, (await answer.text()).trim()]
+    }
+    const form = '(<Kind>/<namespace>/<name>)'
+    expect(await unknown('VirtualService/ns/aa')).to.deep.equal([
+      404,
+      `there is no "VirtualService/ns/aa" ${form}; did you mean "VirtualService/ns/a"?`,
+    ])
+    expect(await unknown('VirtualService/ns/none&count')).to.deep.equal([
+      404,
+      `there is no "VirtualService/ns/none" ${form}; did you mean "VirtualService/ns/a"?`,
+    ])
+    expect(await unknown('routes')).to.deep.equal([404, `there is no "routes" ${form}`])
+    // A known one that no proxy has.
+    expect(await service.debug('config_distribution?resource=VirtualService/ns/a&proxy_namespace=none')).to.deep.equal([])
   })
 
   it('counts proxies, and says of those with a version that is no longer kept that it is not', async () => {
@@ -89,6 +105,18 @@ describe('config distribution tracking (/debug/config_distribution)', () => {
     )
     await until('the new object to count as taken', async () => (await acked('DestinationRule/ns/g')).takes === '1')
     expect((await acked('DestinationRule/ns/g')).silent).to.equal('')
+  })
+
+  it('shows an object that is gone as long as a proxy has it', async () => {
+    service.write('route.yaml', '')
+    const rows = () => fetch(`http://127.0.0.1:${service.httpPort}/debug/config_distribution?resource=VirtualService/ns/a`)
+    await until('the proxy that answers to be without it', async () => {
+      const answer = await rows()
+      return answer.ok && ((await answer.json()) as Row[]).some(({ proxy, route_acked }) => proxy.startsWith('takes') && route_acked === '')
+    })
+    expect((await acked()).silent).to.equal('1')
+    clients[1]?.close()
+    await until('the object to be unknown', async () => (await rows()).status === 404)
   })
 
   it('shows the present generation of a route that comes with the first host of its port', async () => {

@@ -437,6 +437,9 @@ async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointStat
 }
 
 /** The generation of an object that each proxy has acknowledged, by type. */
+/** The most characters of the key of an object: kind, group, namespace, name and cluster. */
+const longestKey = 1000
+
 async function distributionPage(sources: PageSources, query: URLSearchParams, sees: Sees): Promise<unknown> {
   const resource = query.get('resource')
   if (!resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
@@ -445,6 +448,10 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
   const inNamespace = ({ proxy }: DistributionRow) => named[1] === undefined || proxy.endsWith(`.${named[1]}`)
   const { rows, replicas } = await sources.ofAll('distribution', () => distributionOf(sources, resource), resource)
+  // Proxies may still have an object that is gone.
+  const isHeld = rows.some(({ cluster_acked, listener_acked, route_acked }) => `${cluster_acked}${listener_acked}${route_acked}` !== '')
+  const unknown = isHeld ? undefined : await sources.queue<string | undefined>('unknownObject', resource.slice(0, longestKey))
+  if (unknown !== undefined) return new Page(unknown, undefined, 404)
   const states = rows.filter((row) => sees(row.namespace) && inNamespace(row)).map(({ namespace: _, ...state }) => state)
   return query.has('count')
     ? { proxies: states.length, ...countsOf(states), ...(replicas.length > 0 && { replicas }) }

@@ -6,10 +6,11 @@ import type { DryRunPiece, DryRunProxy, DryRunRow } from '../../../protocols/mes
 import type { TriedRoute } from '../../../protocols/messages/explain.ts'
 import type { EndpointsRow, ListPiece } from '../../../protocols/messages/pages.ts'
 import type { SettingOrigin } from '../../../protocols/messages/push.ts'
-import { configKey, keyAt } from '../../../src/config/kinds.ts'
+import { configKey, keyAt, readKey } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
+import { suggestion } from '../../../src/model/edit-distance.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
@@ -158,6 +159,14 @@ function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (di
      */
     generations: (key: string, digests: readonly string[]) =>
       digests.map((digest) => planner.state.objects.generation(key, isLastSent(digest) ? planner.digest : digest)),
+    /** Says that an object is not known, and which of its namespace may be meant. Undefined for one that is. */
+    unknownObject: (key: string) => {
+      const { objects } = planner.state
+      if (objects.get(key)) return undefined
+      const { namespace } = readKey(key, '')
+      const near = [...objects.all()].filter((object) => object.namespace === namespace).map(configKey)
+      return `there is no ${JSON.stringify(key)} (<Kind>/<namespace>/<name>)${suggestion(key, near)}`
+    },
     authorizationPolicies: () => ({
       namespace_to_policies: Object.fromEntries(
         [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
