@@ -16,6 +16,7 @@ import {
   type Report,
   record,
   reject,
+  rejectBeside,
   required,
   type Shape,
   text,
@@ -126,21 +127,24 @@ const meshFields = {
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
   enablePrometheusMerge: flag,
   extensionProviders: list(
-    record({
-      name: required(text()),
-      envoyExtAuthzHttp: record({
-        ...authorizer,
-        pathPrefix: text({ pattern: /^\//, what: 'a path' }),
-        includeHeadersInCheck: list(text()),
-        headersToUpstreamOnAllow: list(text()),
-        headersToDownstreamOnDeny: list(text()),
-        headersToDownstreamOnAllow: list(text()),
-        includeRequestHeadersInCheck: list(text()),
-        includeAdditionalHeadersInCheck: additionalHeaders,
-      }),
-      envoyExtAuthzGrpc: record(authorizer),
-      ...idleProviders,
-    }),
+    record(
+      {
+        name: required(text()),
+        envoyExtAuthzHttp: record({
+          ...authorizer,
+          pathPrefix: text({ pattern: /^\//, what: 'a path' }),
+          includeHeadersInCheck: list(text()),
+          headersToUpstreamOnAllow: list(text()),
+          headersToDownstreamOnDeny: list(text()),
+          headersToDownstreamOnAllow: list(text()),
+          includeRequestHeadersInCheck: list(text()),
+          includeAdditionalHeadersInCheck: additionalHeaders,
+        }),
+        envoyExtAuthzGrpc: record(authorizer),
+        ...idleProviders,
+      },
+      (value, path, report) => rejectBeside(value, ['envoyExtAuthzHttp', 'envoyExtAuthzGrpc', ...Object.keys(idleProviders)], path, report),
+    ),
   ),
   proxyInboundListenPort: unused(integer(0, 65_535)),
   hboneIdleTimeout: unused(duration()),
@@ -191,8 +195,14 @@ const host = text({
 const networksShape = record({
   networks: map(
     record({
-      endpoints: list(record({ fromCidr: cidr, fromRegistry: text() })),
-      gateways: list(record({ address: host, registryServiceName: text(), port: integer(1, 65_535), locality: unused(text()) })),
+      endpoints: list(
+        record({ fromCidr: cidr, fromRegistry: text() }, (value, path, report) => rejectBeside(value, ['fromCidr', 'fromRegistry'], path, report)),
+      ),
+      gateways: list(
+        record({ address: host, registryServiceName: text(), port: integer(1, 65_535), locality: unused(text()) }, (value, path, report) =>
+          rejectBeside(value, ['address', 'registryServiceName'], path, report),
+        ),
+      ),
     }),
   ),
 })

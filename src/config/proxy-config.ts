@@ -1,5 +1,22 @@
 /** The configuration of one proxy (`defaultConfig` of the mesh configuration, `PROXY_CONFIG`, an annotation): shape and defaults. */
-import { anything, decimal, duration, flag, integer, list, map, oneOf, only, type Read, record, reject, required, text, unused } from './shape.ts'
+import {
+  anything,
+  decimal,
+  duration,
+  flag,
+  integer,
+  list,
+  map,
+  oneOf,
+  only,
+  type Read,
+  record,
+  reject,
+  rejectBeside,
+  required,
+  text,
+  unused,
+} from './shape.ts'
 import { tcpKeepaliveShape } from './shapes/connections.ts'
 import { tlsMode } from './shapes/tls.ts'
 
@@ -58,7 +75,9 @@ const tracing = record(
     sampling: decimal(0, 100),
     tlsSettings,
   },
-  ({ customTags = {} }, path, report) => {
+  (value, path, report) => {
+    const { customTags = {} } = value
+    rejectBeside(value, ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'], path, report)
     for (const tag of Object.keys(customTags))
       if (!/^[\x21-\x7e]{1,256}$/.test(tag)) reject(report, `${path}.customTags`, `${JSON.stringify(tag.slice(0, 100))} is not the name of a tag`)
   },

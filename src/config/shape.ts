@@ -327,6 +327,17 @@ export function reject(report: Report, path: string, reason: string): void {
   report.faults.push({ path, reason })
 }
 
+/**
+ * Rejects the second and further ones of fields that exclude each other, with the name of the first. A field with an empty text or list counts
+ * as missing. Fields are read from the value as it is, so that they may be declared to have no effect.
+ */
+export function rejectBeside(value: object, fields: readonly string[], path: string, report: Report): void {
+  const [first, ...others] = fields.filter((field) => isGiven((value as Readonly<Record<string, unknown>>)[field]))
+  for (const field of others) reject(report, join(path, field), `excluded by ${first}`)
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
+
 /** Whether a value is a plain mapping: neither a list nor an instance of a class (YAML can express dates and sets). */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false

@@ -12,6 +12,7 @@ import {
   type Report,
   record,
   reject,
+  rejectBeside,
   required,
   text,
   unused,
@@ -121,6 +122,7 @@ const spec = record(
 function checkPolicy(policy: TrafficPolicy | undefined, path: string, report: Report): void {
   if (!policy) return
   if (Object.keys(policy).length === 0) reject(report, path, 'needs at least one field')
+  rejectBeside(policy, ['tunnel', 'proxyProtocol'], path, report)
   checkSettings(policy, path, report)
   for (const [index, settings] of (policy.portLevelSettings ?? []).entries()) checkSettings(settings, `${path}.portLevelSettings[${index}]`, report)
 }
@@ -131,10 +133,22 @@ function checkSettings({ tls, loadBalancer, connectionPool: pool }: TrafficPolic
   if (tls?.credentialName && (tls.clientCertificate || tls.privateKey || tls.caCertificates))
     reject(report, `${path}.tls.credentialName`, 'excludes clientCertificate, privateKey and caCertificates')
   if (pool && Object.keys(pool).length === 0) reject(report, `${path}.connectionPool`, 'needs tcp or http')
+  if (loadBalancer) checkBalancer(loadBalancer, `${path}.loadBalancer`, report)
   const cookie = loadBalancer?.consistentHash?.httpCookie
   const at = `${path}.loadBalancer.consistentHash.httpCookie`
   if (cookie?.name === '') reject(report, `${at}.name`, 'required, but empty')
   if (cookie && cookie.ttl === undefined) reject(report, `${at}.ttl`, 'required, but missing')
+}
+
+/** Rejects settings of load balancing that exclude each other. */
+function checkBalancer(balancer: NonNullable<TrafficPolicy['loadBalancer']>, path: string, report: Report): void {
+  rejectBeside(balancer, ['simple', 'consistentHash'], path, report)
+  const { consistentHash: hash } = balancer
+  if (!hash) return
+  rejectBeside(hash, ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'], `${path}.consistentHash`, report)
+  rejectBeside(hash, ['ringHash', 'maglev'], `${path}.consistentHash`, report)
+  for (const table of ['ringHash', 'maglev'])
+    if (hash.minimumRingSize !== 0) rejectBeside(hash, [table, 'minimumRingSize'], `${path}.consistentHash`, report)
 }
 
 /** The maximum number of ports that are listed in a report. */

@@ -1,6 +1,6 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
 import { regexFault } from '../patterns.ts'
-import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
+import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, rejectBeside, required, text, unused } from '../shape.ts'
 import { exportList } from '../shapes/export-list.ts'
 import { claimPath, headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
@@ -13,8 +13,8 @@ const patternFault = (value: string, report: Report) => (value === '' ? 'require
 const regex = text({ max: 1024, check: patternFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
 
 const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string }, path: string, report: Report) => {
-  if ([value.exact, value.prefix, value.regex].filter((part) => part !== undefined).length > 1)
-    reject(report, path, 'only one of exact, prefix and regex may be set')
+  const [first, ...others] = Object.keys(value)
+  for (const field of others) reject(report, `${path}.${field}`, `excluded by ${first}`)
 }
 const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMatch)
 /** A regular expression for an optional value. `*` matches any present value. */
@@ -80,7 +80,9 @@ const httpRoute = record(
     redirect,
     directResponse,
     delegate: record({ name: text(), namespace: text() }),
-    rewrite: record({ uri: line, authority, uriRegexRewrite: record({ match: required(regex), rewrite: required(line) }) }),
+    rewrite: record({ uri: line, authority, uriRegexRewrite: record({ match: required(regex), rewrite: required(line) }) }, (value, path, report) =>
+      rejectBeside(value, ['uri', 'uriRegexRewrite'], path, report),
+    ),
     timeout: duration(),
     retries: record({
       attempts: integer(0, 1000),
@@ -116,6 +118,9 @@ const httpRoute = record(
     ].filter(Boolean)
     if (actions.length === 0) reject(report, path, 'needs one of route, redirect, directResponse, delegate')
     if (actions.length > 1) reject(report, path, `${actions.join(' and ')} exclude each other`)
+    // Requests that are answered at once are neither delayed nor rewritten.
+    for (const field of ['fault', 'rewrite']) rejectBeside(value, [value.redirect ? 'redirect' : 'directResponse', field], path, report)
+    rejectBeside(value, ['mirror', 'mirrors'], path, report)
     if (value.redirect?.prefixRewrite && value.match?.some(({ uri }) => uri && uri.prefix === undefined))
       reject(report, `${path}.redirect.prefixRewrite`, 'the uri of every match must be a prefix')
     checkWeights(value.route, path, report)

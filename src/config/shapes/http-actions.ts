@@ -1,6 +1,6 @@
 /** Actions of a route other than forwarding: redirects, direct responses and fault injection. */
 import { codeNamed } from '../../model/status-codes.ts'
-import { decimal, duration, integer, oneOf, type Report, record, reject, required, type Shape, text, unused } from '../shape.ts'
+import { decimal, duration, integer, oneOf, type Report, record, rejectBeside, required, type Shape, text, unused } from '../shape.ts'
 import { authorityFault } from './headers.ts'
 import { port } from './hosts.ts'
 
@@ -27,8 +27,8 @@ export const redirect = record(
     redirectCode: integer(0, 399, (code) => (redirectCodes.has(code) ? undefined : `${code} is not one of 301, 302, 303, 307, 308`)),
   },
   (value, path, report) => {
-    if (value.uri && value.prefixRewrite) reject(report, path, 'only one of uri and prefixRewrite may be set')
-    if (value.port !== undefined && value.derivePort !== undefined) reject(report, path, 'only one of port and derivePort may be set')
+    rejectBeside(value, ['uri', 'prefixRewrite'], path, report)
+    rejectBeside(value, ['port', 'derivePort'], path, report)
   },
 )
 
@@ -46,9 +46,7 @@ const base64 = text({
 /** A direct response. */
 export const directResponse = record({
   status: required(integer(200, 599)),
-  body: record({ string: body, bytes: base64 }, (value, path, report) => {
-    if (value.string !== undefined && value.bytes !== undefined) reject(report, path, 'only one of string and bytes may be set')
-  }),
+  body: record({ string: body, bytes: base64 }, (value, path, report) => rejectBeside(value, ['string', 'bytes'], path, report)),
 })
 
 /** A gRPC status by its name, `NOT_FOUND`, or by its number; returned as the number. */
@@ -74,12 +72,13 @@ export const fault = record({
   delay: record(
     { fixedDelay: duration(1), exponentialDelay: unused(duration()), percentage: percent, percent: integer(0, 100) },
     (value, path, report) => {
+      rejectBeside(value, ['fixedDelay', 'exponentialDelay'], path, report)
       if (value.fixedDelay === undefined) withoutEffect(report, path, 'it has no fixedDelay')
       else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is delayed')
     },
   ),
   abort: record({ httpStatus: integer(200, 599), grpcStatus, http2Error: unused(text()), percentage: percent }, (value, path, report) => {
-    if (value.httpStatus !== undefined && value.grpcStatus !== undefined) reject(report, path, 'only one of httpStatus and grpcStatus may be set')
+    rejectBeside(value, ['httpStatus', 'grpcStatus', 'http2Error'], path, report)
     if (value.httpStatus === undefined && value.grpcStatus === undefined) withoutEffect(report, path, 'it has neither httpStatus nor grpcStatus')
     else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is aborted')
   }),

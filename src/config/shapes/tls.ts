@@ -1,6 +1,6 @@
 /** TLS termination at gateways and sidecars. */
 import { canonicalTlsMode } from '../../names/mesh-names.ts'
-import { flag, list, oneOf, record, type Shape, text, unused } from '../shape.ts'
+import { flag, list, oneOf, record, rejectBeside, type Shape, text, unused } from '../shape.ts'
 
 /** The name of a Secret, `<name>` or `<namespace>/<name>`, with an optional prefix `kubernetes://` (docs/resources.md, K1). */
 export const credentialName = text({
@@ -27,22 +27,25 @@ const spki = text({ pattern: /^[A-Za-z0-9+/]{43}=$/, what: 'a SHA-256 in base64'
 export const needsAuthorities = 'has no effect: the certificate of the peer is not verified with a file caCertificates'
 
 /** The settings by which a server terminates TLS. */
-export const serverTls = record({
-  mode: tlsMode('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'MESH_MUTUAL', 'OPTIONAL_MUTUAL'),
-  httpsRedirect: flag,
-  serverCertificate: text(),
-  privateKey: text(),
-  caCertificates: text(),
-  credentialName,
-  credentialNames: list(credentialName, { max: 2 }),
-  caCertCredentialName: credentialName,
-  tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
-  caCrl: text(),
-  insecureSkipVerify: unused(flag, 'client certificates are always verified'),
-  subjectAltNames: list(text()),
-  verifyCertificateSpki: list(spki),
-  verifyCertificateHash: list(hash),
-  minProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
-  maxProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
-  cipherSuites: list(text()),
-})
+export const serverTls = record(
+  {
+    mode: tlsMode('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'MESH_MUTUAL', 'OPTIONAL_MUTUAL'),
+    httpsRedirect: flag,
+    serverCertificate: text(),
+    privateKey: text(),
+    caCertificates: text(),
+    credentialName,
+    credentialNames: list(credentialName, { max: 2 }),
+    caCertCredentialName: credentialName,
+    tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
+    caCrl: text(),
+    insecureSkipVerify: unused(flag, 'client certificates are always verified'),
+    subjectAltNames: list(text()),
+    verifyCertificateSpki: list(spki),
+    verifyCertificateHash: list(hash),
+    minProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
+    maxProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
+    cipherSuites: list(text()),
+  },
+  (value, path, report) => rejectBeside(value, ['credentialName', 'credentialNames', 'tlsCertificates', 'serverCertificate'], path, report),
+)

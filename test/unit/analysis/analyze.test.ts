@@ -78,14 +78,15 @@ describe('the analysis of configuration', () => {
     })
 
     it('finds them in mirrors, TLS and TCP routes, and takes wildcards of services as hosts', () => {
-      const mirrors = 'http: [{route: [{destination: {host: web}}], mirror: {host: a.x}, mirrors: [{destination: {host: b.x}}]}]'
+      const mirrors =
+        'http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: web}}], mirror: {host: a.x}}, {route: [{destination: {host: web}}], mirrors: [{destination: {host: b.x}}]}]'
       const l4 = 'tls: [{match: [{sniHosts: [web.x]}], route: [{destination: {host: c.x}}]}], tcp: [{route: [{destination: {host: d.x}}]}]'
       const wild = object('ServiceEntry', 'shop/w', '{hosts: ["*.y"], ports: [{number: 80, name: http}]}')
       expect(
         found(service('shop/web', http), routes('shop/v', 'web', `${mirrors}, ${l4}`), wild, routes('shop/w', 'web.y', to('host: n.y'))),
       ).to.deep.equal([
         'IST0101 VirtualService/shop/v spec.http[0].mirror.host',
-        'IST0101 VirtualService/shop/v spec.http[0].mirrors[0].destination.host',
+        'IST0101 VirtualService/shop/v spec.http[1].mirrors[0].destination.host',
         'MESH0009 VirtualService/shop/v spec.tcp',
         'IST0101 VirtualService/shop/v spec.tcp[0].route[0].destination.host',
         'MESH0009 VirtualService/shop/v spec.tls',

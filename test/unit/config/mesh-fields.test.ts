@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
-import { type MeshConfig, meshForm, namesOfMesh, readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { type MeshConfig, meshForm, namesOfMesh, readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { proxyConfigShape } from '../../../src/config/proxy-config.ts'
 import type { Form } from '../../../src/config/shape.ts'
@@ -138,6 +138,23 @@ describe('fields of the mesh configuration', () => {
       expect(read(tags), tags).to.have.property('error').that.includes('customTags')
     expect(read('{a: {literal: {value: ""}}}')).to.have.property('error')
     expect(read('{a: {environment: {name: X}}}')).to.not.have.property('error')
+  })
+
+  it('are rejected with fields that exclude each other, which the reason names', () => {
+    for (const [content, reason] of [
+      [
+        'extensionProviders: [{name: a, envoyExtAuthzGrpc: {service: a, port: 1}, envoyExtAuthzHttp: {service: a, port: 1}}]',
+        'extensionProviders[0].envoyExtAuthzGrpc: excluded by envoyExtAuthzHttp',
+      ],
+      ['extensionProviders: [{name: a, zipkin: {}, datadog: {}}]', 'extensionProviders[0].datadog: excluded by zipkin'],
+      ['defaultConfig: {tracing: {datadog: {}, zipkin: {}}}', 'defaultConfig.tracing.datadog: excluded by zipkin'],
+    ] as const)
+      expect(readMeshConfig(content)).to.deep.equal({ error: `field ${reason}` })
+    for (const [content, reason] of [
+      ['endpoints: [{fromCidr: 10.0.0.0/8, fromRegistry: a}]', 'endpoints[0].fromRegistry: excluded by fromCidr'],
+      ['gateways: [{address: 10.0.0.1, registryServiceName: a}]', 'gateways[0].registryServiceName: excluded by address'],
+    ] as const)
+      expect(readMeshNetworks(`networks: {far: {${content}}}`)).to.deep.equal({ error: `field networks[far].${reason}` })
   })
 
   it('with trust domains are normalised to the form of identities, and rejected if that is impossible', () => {
