@@ -4,7 +4,6 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource, Workload } from '../../protocols/messages/analysis.ts'
 import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
-import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
@@ -15,7 +14,6 @@ import { type KindName, kindId, kindOfKey, kinds, namespaceOfKey } from '../conf
 import { analyzeAnnotations } from './annotations.ts'
 import { analyzeDeprecated } from './deprecated.ts'
 import { analyzeDestinationRule } from './destination-rules.ts'
-import { analyzeEnvoyFilter } from './envoy-filters.ts'
 import { analyzeExports, analyzeExportsOf } from './exports.ts'
 import type { Tell } from './finding.ts'
 import { analyzeGateway } from './gateways.ts'
@@ -70,8 +68,6 @@ function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
       return analyzeSidecar(object as ConfigObject<SidecarSpec>, world, tell)
     case 'ServiceEntry':
       return analyzeServiceEntry(object as ConfigObject<ServiceEntrySpec>, world, tell)
-    case 'EnvoyFilter':
-      return analyzeEnvoyFilter(object as ConfigObject<EnvoyFilterSpec>, world, tell)
     case 'AuthorizationPolicy':
       return analyzeAuthorizationPolicy(object as ConfigObject<AuthorizationPolicySpec>, world, tell)
     case 'PeerAuthentication':

@@ -41,7 +41,7 @@ export const codes = {
   IST0106: row(
     'SchemaValidationError',
     'error',
-    'an object or file that cannot be used, a policy that two files define differently',
+    'an object, file or patch that cannot be used, a policy that two files define differently',
     'correct the field',
   ),
   IST0107: row('MisplacedAnnotation', 'warning', 'an annotation on an object of a kind for which it has no effect', 'move it'),

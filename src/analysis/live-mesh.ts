@@ -12,7 +12,7 @@ import { proxyImageIn, type ViewFeatures, viewOf } from './mesh-view.ts'
 import type { World } from './world.ts'
 
 /** What a live mesh is made of. */
-export interface LiveParts extends Pick<World, 'domain' | 'names' | 'hasEnvoyType'> {
+export interface LiveParts extends Pick<World, 'domain' | 'names' | 'patchFaults'> {
   readonly features: ViewFeatures & { readonly CLUSTER_ID: string }
 }
 

@@ -2,6 +2,7 @@
 
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { Resource, SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
+import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import { configKey, type KindName, kindId, kinds } from '../config/kinds.ts'
 import { LabelIndex } from '../model/label-index.ts'
 import { addTo } from '../model/lists.ts'
@@ -13,7 +14,7 @@ import type { MeshView, World } from './world.ts'
 type Labels = Readonly<Record<string, string>>
 
 /** Constants of a mesh. */
-export interface FactSettings extends Pick<World, 'domain' | 'names' | 'hasEnvoyType'> {
+export interface FactSettings extends Pick<World, 'domain' | 'names' | 'patchFaults'> {
   readonly mesh: MeshView
 }
 
@@ -40,7 +41,7 @@ const mostSteps = 10_000_000
 export class MeshFacts implements World {
   readonly domain: string
   readonly names: MeshNames
-  readonly hasEnvoyType: (name: string) => boolean
+  readonly patchFaults: PatchCheck
   #mesh: MeshView
   readonly #objects = new Map<string, ConfigObject>()
   readonly #refused = new Set<string>()
@@ -70,10 +71,10 @@ export class MeshFacts implements World {
   /** The steps that are left to the object that is analyzed. */
   #stepsLeft = mostSteps
 
-  constructor({ domain, names, hasEnvoyType, mesh }: FactSettings) {
+  constructor({ domain, names, patchFaults, mesh }: FactSettings) {
     this.domain = domain
     this.names = names
-    this.hasEnvoyType = hasEnvoyType
+    this.patchFaults = patchFaults
     this.#mesh = mesh
   }
 

@@ -2,6 +2,7 @@
 
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
+import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import { configKey, kinds } from '../config/kinds.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
@@ -19,7 +20,6 @@ import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, workloadOf } from './resources.ts'
-import type { World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -40,14 +40,14 @@ export class OfflineMesh {
   /** Whether there are clusters whose names are not known. */
   #hasOtherClusters = false
 
-  constructor(settings: Settings, hasEnvoyType: World['hasEnvoyType'] = () => true) {
+  constructor(settings: Settings, patchFaults: PatchCheck = () => []) {
     const { features, names, domain } = settings
     this.#settings = settings
     this.#origin = { names, source: 'files', cluster: features.CLUSTER_ID }
     this.#state = new MeshState(settings, new Faults())
     this.#registry = new ClusterRegistry({ names, domain, cluster: features.CLUSTER_ID })
     this.#clusters = [features.CLUSTER_ID]
-    this.#facts = new MeshFacts({ domain, names, hasEnvoyType, mesh: this.#view() })
+    this.#facts = new MeshFacts({ domain, names, patchFaults, mesh: this.#view() })
   }
 
   #view() {

@@ -1,6 +1,7 @@
 /** What analyzers may ask of the mesh. Each answer is recorded, so that one that changes says which objects to look at again. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
+import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import type { KindName } from '../config/kinds.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { Meeting } from './claimants.ts'
@@ -29,8 +30,8 @@ export interface World {
   readonly domain: string
   readonly names: MeshNames
   readonly mesh: MeshView
-  /** Whether Envoy has a type, by its full name. */
-  readonly hasEnvoyType: (name: string) => boolean
+  /** Finds mistakes in the values of patches. */
+  readonly patchFaults: PatchCheck
   /** The object of a kind at `<namespace>/<name>`. */
   object(kind: KindName, path: string): ConfigObject | undefined
   /** Whether an object is there that cannot be used: its own fault says why. */

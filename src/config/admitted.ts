@@ -3,8 +3,10 @@
  * files and stored objects are read.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { ConfigObject } from '../../protocols/data.ts'
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import { type EnvoyFilterSpec, faultsOfPatches, type PatchCheck } from './kinds/envoy-filter.ts'
 import type { Kind } from './kinds/kind.ts'
 import { type KindName, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
@@ -31,6 +33,8 @@ export interface AdmissionChecks {
   readonly names: MeshNames
   readonly patterns: PatternChecks
   readonly optOuts: OptOuts
+  /** Finds mistakes in the patches of EnvoyFilters. Undefined: reviews of these are decided elsewhere. */
+  readonly patchFaults?: PatchCheck
 }
 
 /** The top-level fields of an object. */
@@ -69,7 +73,8 @@ function judged(object: Readonly<Record<string, unknown>>, { name }: Kind<KindNa
   const idle = objects.flatMap((each) => withoutEffect(each, checks.names.domain))
   const field = Object.keys(object).find((each) => !documentFields.has(each))
   const unknown = field === undefined ? [] : [`unknown field ${JSON.stringify(field.slice(0, 100))} on ${name} resource ${placeOf(request, object)}`]
-  return { faults: faults.map(said), unknown, warnings: [...warnings, ...idle].map(said) }
+  const { wrong, odd } = patchesOf(objects, checks.patchFaults)
+  return { faults: [...faults, ...wrong].map(said), unknown, warnings: [...warnings, ...odd, ...idle].map(said) }
 }
 
 /**
@@ -82,6 +87,12 @@ function areStored(wrong: readonly string[], kind: Kind<KindName>, request: Admi
   const { faults, unknown } = judged(oldObject, kind, request, checks)
   const before = new Set([...faults, ...unknown])
   return wrong.every((reason) => before.has(reason))
+}
+
+/** What is wrong with the patches of EnvoyFilters: mistakes, and what an Envoy may know that is not known here. */
+function patchesOf(objects: readonly ConfigObject[], check: PatchCheck = () => []) {
+  const faults = objects.filter(({ kind }) => kind === 'EnvoyFilter').flatMap(({ spec }) => faultsOfPatches(spec as EnvoyFilterSpec, check))
+  return { wrong: faults.filter(({ level }) => level === 'error'), odd: faults.filter(({ level }) => level !== 'error') }
 }
 
 function kindOf({ kind: { group, version, kind } }: AdmissionRequest, names: MeshNames): Kind<KindName> | undefined {

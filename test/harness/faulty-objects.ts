@@ -215,7 +215,7 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       right: [patch('envoy.extensions.filters.http.lua.v3.Lua')],
     },
     {
-      wrong: [patch('envoy.config.filter.http.lua.v2.Lua')],
+      wrong: [patch('envoy.extensions.filters.http.luaa.v3.Lua')],
       at: 'MESH0003 EnvoyFilter/shop/f spec.configPatches[0].patch.value.typed_config.@type',
       right: [patch('example.of.another.Build')],
     },

@@ -52,6 +52,19 @@ describe('webhooks without a cluster', () => {
     expect(twice.message).to.match(/^configuration is invalid: spec.servers\[1\].port.name: http-0 is used twice/)
   })
 
+  it('deny patches that proxies would not be sent, with the field', async () => {
+    const patched = (value: object) => ({
+      kind: 'EnvoyFilter',
+      version: 'v1alpha3',
+      spec: { configPatches: [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value } }] },
+    })
+    const denied = await review(patched({ connect_timeout: 'soon' }))
+    expect(denied.message).to.equal(
+      'configuration is invalid: spec.configPatches[0].patch.value.connect_timeout: expected a duration such as 5s, got string "soon"',
+    )
+    expect(await review(patched({ connect_timeout: '5s' }))).to.include({ status: 200, allowed: true })
+  })
+
   it('count what they decide', async () => {
     await review({ kind: 'Nonsense', spec: {} })
     await review({ kind: 'Gateway', spec: {}, operation: 'DELETE' })

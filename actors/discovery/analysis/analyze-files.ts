@@ -13,7 +13,7 @@ import type { AnalyzeOrder } from '../../../src/cli/analyze-order.ts'
 import { readFeatures } from '../../../src/config/features.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
-import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
+import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { isConfigFile } from '../sources/files/directory-listing.ts'
 import { givenFiles, standardInput } from './configuration-files.ts'
 
@@ -39,7 +39,7 @@ export async function analyzeFiles(
   const { features } = readFeatures(environment)
   const names = meshNames(features.MESH_DOMAIN)
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
-  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, hasEnvoyType)
+  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults)
   const [unread, ignored]: [Located[], string[]] = [[], []]
   const texts = new Map<string, string>()
   for await (const given of givenFiles(paths, input)) {
@@ -84,8 +84,6 @@ const notRead = (file: string): Located => {
   const message = 'not read, since its name does not end in .yaml, .yml or .json: rename it, or move it elsewhere'
   return { code: 'MESH0001', level: 'warning', object: '', path: '', message, file, document: 0 }
 }
-
-const hasEnvoyType = (name: string): boolean => messageTypes.getMessage(name) !== undefined
 
 function findingsOf(facts: MeshFacts, isCheck: boolean): Finding[] {
   const analysis = new Analysis(facts, isCheck ? analyzeSingleSubject : analyzeSubject)

@@ -10,7 +10,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { readKey } from '../../../src/config/kinds.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
-import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
+import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -58,8 +58,7 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
     const features = context.config.features as Features
     const { MESH_DOMAIN } = features
     this.#domain = MESH_DOMAIN
-    const hasEnvoyType = (name: string) => messageTypes.getMessage(name) !== undefined
-    this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), hasEnvoyType, features })
+    this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), patchFaults, features })
     gaugesOf(context.metrics)('pilot_analysis_findings', 'mistakes that analysis finds in configuration at present', () => this.#mesh.size)
   }
 

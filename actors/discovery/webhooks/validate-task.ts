@@ -5,6 +5,7 @@ import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
+import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { threadCpuMs } from '../../runtime/clock.ts'
 
 /** A review to validate: the JSON of one, or a request that was read. */
@@ -38,7 +39,7 @@ export default function validate({ body, request, ...given }: ValidateTask): Val
 
 function decided(request: AdmissionRequest, { domain, optOuts }: Pick<ValidateTask, 'domain' | 'optOuts'>): AdmissionVerdict {
   const patterns = new PatternChecks(patternsMs, threadCpuMs)
-  const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts) })
+  const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts), patchFaults })
   if (!patterns.isExhausted) return verdict
   const message = `configuration is invalid: its regular expressions take longer than ${patternsMs} ms to check`
   const { kind, isDryRun, namespace, name } = request

@@ -64,7 +64,9 @@ class Validation implements AdmissionHandler {
     // The trials of a leader say nothing of anybody's objects.
     const tried = triedBy(request)
     if (tried !== undefined) return trialAnswer(tried, this.#configuration, verdict.answer)
-    if (!isLong) return this.#decided(verdict)
+    // The types of Envoy are loaded for its own objects only, beside this thread.
+    const needsTypes = request.kind.kind === 'EnvoyFilter' && verdict.outcome === 'passed'
+    if (!isLong && !needsTypes) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
   }
 

@@ -1,7 +1,7 @@
 /** EnvoyFilter: patches to the resources made for the proxies that it selects. */
 import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
-import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
+import { anything, type Fault, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { selectorLabels } from '../shapes/hosts.ts'
 import { checkTargets, idleTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -160,3 +160,21 @@ export const envoyFilter = {
 
 export type EnvoyFilterSpec = Read<typeof spec>
 export type ConfigPatch = Read<typeof configPatch>
+
+/** A mistake in the value of a patch. Its path is below the value; an empty one is the whole of it. */
+export interface PatchFault extends Fault {
+  /** Of a patch that cannot be used; of a type that Envoy does not have; of a field that its type does not have. */
+  readonly level: 'error' | 'unknown type' | 'unknown field'
+}
+
+/** Finds mistakes in the value of a patch. */
+export type PatchCheck = (patch: ConfigPatch) => readonly PatchFault[]
+
+/** Returns the mistakes in the values of all patches of an EnvoyFilter, with paths in the object. */
+export const faultsOfPatches = ({ configPatches = [] }: EnvoyFilterSpec, check: PatchCheck): PatchFault[] =>
+  configPatches.flatMap((patch, index) =>
+    check(patch).map(({ path, ...fault }) => ({
+      ...fault,
+      path: `spec.configPatches[${index}].patch.value${path === '' ? '' : `.${path}`}`,
+    })),
+  )

@@ -22,11 +22,15 @@ export interface ReadValue<Message> {
 
 const prefix = 'type.googleapis.com/'
 const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'])
-/** Types of the v2 API, which current releases of Envoy do not have. */
-const secondVersion = /^envoy\.(api\.v2|config\.(filter|transport_socket|accesslog|trace)\..*v2)/
+
+/** Whether a type has its content as a struct, with the name of the type that it stands for. */
+export const isTypedStruct = (name: string): boolean => typedStructs.has(name)
+
+/** Whether a type is of the v2 API, which current releases of Envoy do not have. */
+export const isSecondVersion = (name: string): boolean => /^envoy\.(api\.v2|config\.(filter|transport_socket|accesslog|trace)\..*v2)/.test(name)
 
 /** Returns the type name in a type URL, whatever precedes the last slash. */
-const typeName = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
+export const typeName = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
 /**
  * Decodes a patch value. Throws an Error that names the invalid field. Nested messages are validated too, unless the value is only a `part`
@@ -60,8 +64,8 @@ function prepared(json: JsonValue, unchecked: Set<string>): JsonValue {
   if (typeof url !== 'string') return parts()
   const name = typeName(url)
   if (name === '') throw new Error(`@type ${JSON.stringify(url)} names no type`)
-  if (secondVersion.test(name)) throw new Error(`${name} is a type of the second version of Envoy's API, which no release has any more`)
-  if (typedStructs.has(name)) return preparedStruct(json as JsonObject, name, unchecked)
+  if (isSecondVersion(name)) throw new Error(`${name} is a type of the second version of Envoy's API, which no release has any more`)
+  if (isTypedStruct(name)) return preparedStruct(json as JsonObject, name, unchecked)
   const { '@type': _, ...fields } = json as JsonObject
   if (!messageTypes.getMessage(name)) {
     unchecked.add(name)
@@ -91,7 +95,7 @@ function preparedStruct(json: JsonObject, name: string, unchecked: Set<string>):
   const url = json.type_url ?? json.typeUrl
   const inner = typeof url === 'string' ? typeName(url) : ''
   if (inner === '') throw new Error(`a ${name} without type_url`)
-  if (secondVersion.test(inner)) throw new Error(`${inner} is a type of the second version of Envoy's API, which no release has any more`)
+  if (isSecondVersion(inner)) throw new Error(`${inner} is a type of the second version of Envoy's API, which no release has any more`)
   const { value = {} } = json
   const schema = messageTypes.getMessage(inner)
   if (!schema) unchecked.add(inner)
@@ -117,7 +121,7 @@ export function unpacked(any: Any): { schema: DescMessage; message: MessageShape
   const schema = messageTypes.getMessage(typeName(any.typeUrl))
   if (!schema) return undefined
   const message = fromBinary(schema, any.value)
-  if (!typedStructs.has(schema.typeName)) return { schema, message }
+  if (!isTypedStruct(schema.typeName)) return { schema, message }
   const { typeUrl, value = {} } = message as MessageShape<DescMessage> & { typeUrl: string; value?: JsonObject }
   const inner = messageTypes.getMessage(typeName(typeUrl))
   return (

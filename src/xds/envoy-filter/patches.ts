@@ -64,21 +64,23 @@ export function uncheckedTypes({ patch }: ConfigPatch): readonly string[] {
   return known && 'unchecked' in known ? known.unchecked : []
 }
 
+/** Decodes the value of a patch, which is a `part` of a message where it is merged. Throws an Error with the reason why it cannot be used. */
+export function decodePatch<Schema extends DescMessage>(schema: Schema, value: unknown, part: boolean): ReadValue<MessageShape<Schema>> {
+  const read = readValue(schema, value, part)
+  if (!part) {
+    checkComplete(read.message)
+    checkMessage(schema, read.message)
+  }
+  return read
+}
+
 /** Returns a copy of the decoded value of a patch. Returns undefined, and reports the reason, if it cannot be decoded. */
 export function readPatch<Schema extends DescMessage>(schema: Schema, entry: Patch, context: PatchContext): MessageShape<Schema> | undefined {
   const { patch, object, operation } = entry
   let known = values.get(patch.patch)
   if (!known) {
-    const isPart = isMerge(entry)
     known = contain<ReadValue<unknown> | { reason: string }>(
-      () => {
-        const read = readValue(schema, patch.patch.value, isPart)
-        if (!isPart) {
-          checkComplete(read.message)
-          checkMessage(schema, read.message)
-        }
-        return read
-      },
+      () => decodePatch(schema, patch.patch.value, isMerge(entry)),
       (reason) => ({ reason }),
     )
     values.set(patch.patch, known)

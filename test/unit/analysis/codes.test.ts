@@ -3,12 +3,13 @@ import { expect } from 'chai'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import { codes } from '../../../src/analysis/finding.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { examples, mesh, patch, route, toWeb } from '../../harness/faulty-objects.ts'
 import { testSettings } from '../../harness/settings.ts'
 
 /** The findings of documents, `<code> <object> <path>`. */
 function found(documents: readonly string[]): string[] {
-  const offline = new OfflineMesh(testSettings(), (name) => name === 'envoy.extensions.filters.http.lua.v3.Lua')
+  const offline = new OfflineMesh(testSettings(), patchFaults)
   offline.add('all.yaml', documents.join('\n---\n'))
   expect(offline.faults).to.deep.equal([])
   const analysis = new Analysis(offline.facts())

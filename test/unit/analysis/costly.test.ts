@@ -72,7 +72,7 @@ describe('the analysis of a costly object', () => {
 
   it('of 10,000 VirtualServices with the same host looks at each of them a few times, whoever sees them', () => {
     const http = [{ redirect: { uri: '/' } }]
-    const parts = { domain: 'cluster.local', names, hasEnvoyType: () => true }
+    const parts = { domain: 'cluster.local', names, patchFaults: () => [] }
     for (const exportTo of [undefined, ['.'], ['a', 'b']]) {
       const facts = new MeshFacts({ ...parts, mesh: viewOf(undefined, undefined, undefined, testSettings().features) })
       const [first] = parseConfigFile(

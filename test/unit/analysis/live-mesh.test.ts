@@ -164,7 +164,7 @@ const keyOf = (event: InForceEvent | SeenEvent): string => {
   return `${event.type} ${of}`
 }
 const features = { POD_NAMESPACE: 'mesh-system', CLUSTER_ID: 'c', PILOT_SCOPE_GATEWAY_TO_NAMESPACE: false, PILOT_JWKS_ALLOWED_ADDRESSES: '' }
-const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, features })
+const live = () => new LiveMesh({ domain: 'cluster.local', names, patchFaults: () => [], features })
 
 /** All findings, without their places, which no change of an object has to repeat. */
 const found = (mesh: LiveMesh): Finding[] => mesh.all().map(({ place: _place, ...finding }) => finding)
