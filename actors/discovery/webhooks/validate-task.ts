@@ -5,7 +5,6 @@ import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
-import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { threadCpuMs } from '../../runtime/clock.ts'
 
 /** A review to validate: the JSON of one, or a request that was read. */
@@ -29,17 +28,19 @@ export interface ValidatedReview {
 const patternsMs = 1000
 
 /** Runs on a thread of the pool. */
-export default function validate({ body, request, ...given }: ValidateTask): ValidatedReview {
-  if (request) return { text: '', verdict: decided(request, given) }
+export default async function validate({ body, request, ...given }: ValidateTask): Promise<ValidatedReview> {
+  if (request) return { text: '', verdict: await decided(request, given) }
   const review = readReview(body ?? new Uint8Array())
   if ('fault' in review) return { text: unreadText(review), verdict: undefined }
-  const verdict = decided(review.request, given)
+  const verdict = await decided(review.request, given)
   return { text: reviewText(review.apiVersion, review.request.uid, verdict.answer), verdict }
 }
 
-function decided(request: AdmissionRequest, { domain, optOuts }: Pick<ValidateTask, 'domain' | 'optOuts'>): AdmissionVerdict {
+async function decided(request: AdmissionRequest, { domain, optOuts }: Pick<ValidateTask, 'domain' | 'optOuts'>): Promise<AdmissionVerdict> {
+  // The types of Envoy take longer to load than most reviews take.
+  const types = request.kind.kind === 'EnvoyFilter' ? await import('../../../src/xds/envoy-filter/patch-check.ts') : {}
   const patterns = new PatternChecks(patternsMs, threadCpuMs)
-  const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts), patchFaults })
+  const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts), ...types })
   if (!patterns.isExhausted) return verdict
   const message = `configuration is invalid: its regular expressions take longer than ${patternsMs} ms to check`
   const { kind, isDryRun, namespace, name } = request
