@@ -65,7 +65,7 @@ class Validation implements AdmissionHandler {
     const tried = triedBy(request)
     if (tried !== undefined) return trialAnswer(tried, this.#configuration, verdict.answer)
     // The types of Envoy are loaded for its own objects only, beside this thread.
-    const needsTypes = request.kind.kind === 'EnvoyFilter' && verdict.outcome === 'passed'
+    const needsTypes = request.kind.kind === 'EnvoyFilter' && request.subResource === '' && verdict.outcome === 'passed'
     if (!isLong && !needsTypes) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
   }

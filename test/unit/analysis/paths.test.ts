@@ -6,6 +6,7 @@ import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import { FilePositions } from '../../../src/analysis/positions.ts'
 import { located } from '../../../src/analysis/report.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { examples, mesh, service, toWeb } from '../../harness/faulty-objects.ts'
 import { testSettings } from '../../harness/settings.ts'
 
@@ -33,7 +34,7 @@ const seen = new Set<string>()
 /** The findings of documents whose path leads to no field, or whose position is not that of the field. */
 function astray(documents: readonly string[], domain = 'mesh.io'): string[] {
   const text = documents.join('\n---\n').replaceAll('mesh.io', domain)
-  const offline = new OfflineMesh(testSettings(), (name) => name === 'envoy.extensions.filters.http.lua.v3.Lua')
+  const offline = new OfflineMesh(testSettings(), patchFaults)
   offline.add('all.yaml', text)
   const analysis = new Analysis(offline.facts())
   analysis.refresh()
