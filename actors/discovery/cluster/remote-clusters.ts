@@ -18,18 +18,19 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import { after, pause, type Timer } from '../../runtime/timers.ts'
 import type { LateActor } from '../../runtime/wiring.ts'
 import { remoteSources } from '../given/sources.ts'
 import { ClusterApi, type RequestSettings } from './cluster-api.ts'
+import { clusterUid } from './cluster-uid.ts'
 import type { FollowedResource, ResourceEvents } from './followed-resource.ts'
 import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /**
  * How long a cluster stays whose key is gone, how long its actor may take to end, how often it is read again, and how long texts of Secrets are read
- * at a time, in milliseconds. A Secret may be replaced by deleting it.
+ * at a time, in milliseconds. A Secret may be replaced by deleting it. After `identifyMs` a cluster is asked again who it is.
  */
-const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000, turnMs: 5 }
+const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000, turnMs: 5, identifyMs: 15_000 }
 
 /** What the remote clusters are followed with. */
 export interface RemoteClustersParts {
@@ -48,6 +49,8 @@ export interface RemoteClustersParts {
   readonly auditMs: number
   /** How long texts of Secrets are read at a time, in milliseconds, if not 5. */
   readonly turnMs?: number
+  /** Reads what a cluster is known by, if not {@link clusterUid}. */
+  readonly uidOf?: (api: ClusterApi) => Promise<string | undefined>
 }
 
 /** A cluster whose actor runs. */
@@ -88,6 +91,8 @@ export class RemoteClusters {
   readonly #running = new Map<string, Running>()
   /** The actors that are being removed. */
   readonly #leaving = new Set<string>()
+  /** What clusters are known by, by their ids, as long as they are reached by the same text; of the own one without a text. */
+  readonly #uids = new Map<string, { readonly text: string; readonly uid: string }>()
   #faults: readonly string[] = []
   readonly #faultLines = new LineBounds()
   readonly #timeouts: Counter
@@ -118,6 +123,7 @@ export class RemoteClusters {
       follow.start(this.#parts.auditMs)
     }
     void this.#watch(supervisor)
+    void this.#identify(this.#parts.own, '', this.#parts.api)
   }
 
   /** What is wrong, for the body of `/ready`. None of it keeps the service from being ready. */
@@ -225,15 +231,60 @@ export class RemoteClusters {
   /** What was told belongs together: starts, changes and removes clusters. */
   #settled(): void {
     if (this.#isClosed || !this.#isListed || !this.#haveReadAll()) return
-    const { clusters, faults } = this.#secrets.result()
-    this.#tellFaults(faults)
+    const { clusters: named, faults } = this.#secrets.result()
+    const twins = this.#twins(named)
+    const clusters = new Map([...named].filter(([id]) => !twins.has(id)))
+    this.#tellFaults([...faults, ...twins.values()])
     for (const [id, running] of this.#running) {
       const remote = clusters.get(id)
       if (remote) this.#keep(running, remote)
-      else running.linger ??= after(times.lingerMs, () => this.#stop(id)).unref()
+      else if (twins.has(id)) this.#stop(id, 'it is followed by another id')
+      else running.linger ??= after(times.lingerMs, () => this.#stop(id, 'no remote secret names it any more')).unref()
     }
     for (const remote of clusters.values()) if (!this.#running.has(remote.id) && !this.#leaving.has(remote.id)) this.#start(remote)
     this.#judge()
+  }
+
+  /**
+   * What is said of clusters that are followed by another id already: their endpoints would count twice. The authorities have to be the same too: a
+   * server that claims to be another cluster must not keep that out.
+   */
+  #twins(named: ReadonlyMap<string, RemoteCluster>): ReadonlyMap<string, string> {
+    const own = this.#uids.get(this.#parts.own)?.uid
+    const uidOf = ({ id, text }: RemoteCluster) => {
+      const known = this.#uids.get(id)
+      return known?.text === text ? known.uid : undefined
+    }
+    const keyOf = (remote: RemoteCluster) => `${uidOf(remote)} ${remote.access.ca?.trim() ?? ''}`
+    const byKey = new Map<string, string>()
+    for (const { remote } of this.#running.values()) if (!named.has(remote.id)) byKey.set(keyOf(remote), remote.id)
+    const twins = new Map<string, string>()
+    for (const remote of named.values()) {
+      const uid = uidOf(remote)
+      if (uid === undefined) continue
+      const other = uid === own ? this.#parts.own : byKey.get(keyOf(remote))
+      if (other === undefined) byKey.set(keyOf(remote), remote.id)
+      else {
+        const why = `it is the cluster ${other}, by the uid of its namespace kube-system; it is not followed by a second id`
+        twins.set(remote.id, `Secret ${remote.secret}, cluster ${remote.id}: ${why}`)
+      }
+    }
+    return twins
+  }
+
+  /** Finds out what a cluster is known by, as long as it is reached by the same text. */
+  async #identify(id: string, text: string, api: ClusterApi): Promise<void> {
+    const isCurrent = () => !this.#isClosed && (id === this.#parts.own || this.#running.get(id)?.remote.text === text)
+    while (isCurrent()) {
+      try {
+        const uid = await (this.#parts.uidOf ?? clusterUid)(api)
+        if (uid !== undefined && isCurrent()) this.#uids.set(id, { text, uid })
+        return this.#settled()
+      } catch (error) {
+        this.#log.debug(`what the cluster ${id} is known by cannot be read: ${(error as Error).message}`)
+        await pause(times.identifyMs)
+      }
+    }
   }
 
   /** Reads the Secrets that changed, for a while; then the rest in further turns, which end with {@link #settled}. Returns whether all are read. */
@@ -282,6 +333,7 @@ export class RemoteClusters {
     })
     this.#log.info(`the cluster ${remote.id} is followed (Secret ${remote.secret}, ${remote.access.server})`)
     this.#supervisor?.start(actor.spec, actor.peers)
+    void this.#identify(remote.id, remote.text, api)
   }
 
   /** Goes on with a cluster. One that is reached otherwise is read again by another incarnation of its actor; its objects stay until then. */
@@ -300,17 +352,18 @@ export class RemoteClusters {
       this.#log.info(`the connection to the cluster ${id} has changed (Secret ${secret}, ${access.server}): it is read again`)
       running.api.reconnect()
       this.#supervisor?.kill(running.actor)
+      void this.#identify(id, running.remote.text, running.api)
     }).unref()
   }
 
-  #stop(id: string): void {
+  #stop(id: string, reason: string): void {
     const running = this.#running.get(id)
     if (!running) return
     this.#running.delete(id)
     this.#leaving.add(id)
     running.restart?.cancel()
     running.api.close()
-    this.#log.info(`no remote secret names the cluster ${id} any more: its services and endpoints are removed`)
+    this.#log.info(`the services and endpoints of the cluster ${id} are removed: ${reason}`)
     void this.#supervisor?.stop(running.actor, times.drainMs).then(() => {
       this.#leaving.delete(id)
       // It may have been named again meanwhile.

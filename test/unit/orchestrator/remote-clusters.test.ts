@@ -2,7 +2,8 @@
 import { expect } from 'chai'
 import { stringify } from 'yaml'
 import type { ApiSession } from '../../../actors/discovery/cluster/api-session.ts'
-import { type ClusterApi, ClusterCalls } from '../../../actors/discovery/cluster/cluster-api.ts'
+import { type ApiFailure, type ClusterApi, ClusterCalls } from '../../../actors/discovery/cluster/cluster-api.ts'
+import { clusterUid } from '../../../actors/discovery/cluster/cluster-uid.ts'
 import type { ResourceEvents } from '../../../actors/discovery/cluster/followed-resource.ts'
 import { RemoteClusters } from '../../../actors/discovery/cluster/remote-clusters.ts'
 import { clusterReviews, remoteReviewBytes, reviewMetrics } from '../../../actors/discovery/cluster/token-reviews.ts'
@@ -11,6 +12,7 @@ import { MetricRegistry } from '../../../actors/runtime/metrics.ts'
 import type { Supervisor } from '../../../actors/runtime/supervisor.ts'
 import type { LateActor } from '../../../actors/runtime/wiring.ts'
 import type { RemoteSecret } from '../../../src/orchestrator/remote-secrets.ts'
+import { rootOf } from '../../harness/authorities.ts'
 import { until } from '../../harness/until.ts'
 
 const kubeconfig = (server: string) =>
@@ -22,10 +24,11 @@ const kubeconfig = (server: string) =>
   })
 
 /** Clusters that follow from the events of one Secret, and what they log. */
-function following(turnMs = Number.POSITIVE_INFINITY) {
+function following(turnMs = Number.POSITIVE_INFINITY, uidOf: () => Promise<string | undefined> = async () => undefined) {
   const events: ResourceEvents<RemoteSecret>[] = []
   const lines: string[] = []
   const started: string[] = []
+  const stopped: string[] = []
   const api = {
     followed(_: unknown, each: ResourceEvents<RemoteSecret>) {
       events.push(each)
@@ -35,7 +38,7 @@ function following(turnMs = Number.POSITIVE_INFINITY) {
   const say = (line: string) => void lines.push(line)
   const metrics = new MetricRegistry()
   const clusters = new RemoteClusters({
-    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0, turnMs },
+    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0, turnMs, uidOf },
     ...{ settings: { perSecond: 10, burst: 10, userAgent: 'test' }, metrics, reviewMetrics: reviewMetrics(metrics) },
     log: (() => ({ debug: say, info: say, warn: say, error: say })) as unknown as Logger,
   })
@@ -44,12 +47,13 @@ function following(turnMs = Number.POSITIVE_INFINITY) {
     states: () => [],
     start: ({ name }: { name: string }) => started.push(name),
     kill: () => true,
+    stop: async (name: string) => void stopped.push(name),
   }
   clusters.follow(supervisor as unknown as Supervisor, (id) => ({ spec: { name: id }, peers: [] }) as unknown as LateActor)
   const [first] = events as [ResourceEvents<RemoteSecret>]
   for (const each of events) each.complete()
   return {
-    ...{ clusters, lines, started },
+    ...{ clusters, lines, started, stopped },
     given(texts: Readonly<Record<string, string>>) {
       const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
       const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data }, false)
@@ -69,6 +73,64 @@ describe('a remote secret that changes all the time', () => {
     expect(lines.length).to.be.lessThan(20)
     expect(clusters.troubles).to.have.length(1)
     clusters.close()
+  })
+})
+
+describe('one cluster under two ids', () => {
+  /** Answers with the uids in the order in which clusters are followed: the own one first. */
+  const uids = (given: readonly string[]) => {
+    const left = [...given]
+    return async () => left.shift()
+  }
+
+  it('is followed by the first one; the second is refused by name, and taken up when the first goes', async () => {
+    const { clusters, started, stopped, given } = following(undefined, uids(['own uid', 'uid', 'uid', 'uid']))
+    const [east, west] = [kubeconfig('https://10.0.0.1'), kubeconfig('https://10.0.0.2')]
+    given({ east, west })
+    await until('the second to be refused', () => stopped.length === 1)
+    expect([started, stopped]).to.deep.equal([['east', 'west'], ['west']])
+    expect(clusters.troubles).to.deep.equal([
+      'Secret mesh-system/s, cluster west: it is the cluster east, by the uid of its namespace kube-system; it is not followed by a second id',
+    ])
+    given({ east, west })
+    expect(started).to.have.length(2)
+    given({ west })
+    await until('the second to be taken up', () => started.length === 3)
+    expect([started[2], stopped]).to.deep.equal(['west', ['west', 'east']])
+    expect(clusters.troubles).to.deep.equal([])
+    clusters.close()
+  })
+
+  it('is refused where it is the own one', async () => {
+    const { clusters, started, stopped, given } = following(undefined, uids(['own uid', 'own uid']))
+    given({ east: kubeconfig('https://10.0.0.1') })
+    await until('it to be refused', () => stopped.length === 1)
+    expect([started, stopped]).to.deep.equal([['east'], ['east']])
+    expect(clusters.troubles[0]).to.contain('cluster east: it is the cluster own, by the uid')
+    clusters.close()
+  })
+
+  it('is not kept out by a server that claims to be it and has other authorities', async () => {
+    const { clusters, started, stopped, lines, given } = following(undefined, uids(['own uid', 'uid', 'uid']))
+    const authority = Buffer.from(rootOf('root 1').record.root).toString('base64')
+    const other = kubeconfig('https://10.0.0.2').replace('server:', `certificate-authority-data: ${authority}\n      server:`)
+    given({ east: kubeconfig('https://10.0.0.1'), west: other })
+    await until('both', () => started.length === 2)
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect([started, stopped, clusters.troubles], lines.join('\n')).to.deep.equal([['east', 'west'], [], []])
+    clusters.close()
+  })
+})
+
+describe('the uid of a cluster', () => {
+  it('is that of the namespace kube-system, and unknown where nobody may read it', async () => {
+    const answering = (answer: string | ApiFailure) => ({ request: async () => (typeof answer === 'string' ? answer : Promise.reject(answer)) })
+    expect(await clusterUid(answering('{"items":[{"metadata":{"name":"kube-system","uid":"u"}}]}'))).to.equal('u')
+    for (const answer of ['{"items":[]}', '{"items":[{"metadata":{"uid":7}}]}', '[]', 'null'])
+      expect(await clusterUid(answering(answer)), answer).to.equal(undefined)
+    const failing = (code: number) => answering(Object.assign(new Error('no'), { code }) as ApiFailure)
+    expect(await clusterUid(failing(403))).to.equal(undefined)
+    expect(await clusterUid(failing(500)).catch((error: Error) => error.message)).to.equal('no')
   })
 })
 
