@@ -6,7 +6,7 @@ import { completeHost } from '../model/match.ts'
 import { rulesOf } from './claims.ts'
 import { checkRuleSecrets } from './credentials.ts'
 import type { Tell } from './finding.ts'
-import { peerMode } from './policies.ts'
+import { peerMode } from './peer-modes.ts'
 import { isAbsent, isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
 import type { World } from './world.ts'
 

@@ -168,6 +168,12 @@ export const codes = {
     'keys of tokens that are not fetched: from an address that is not allowed, or of an issuer that is no URL',
     'set jwksUri to an address that may be fetched from, or jwks',
   ),
+  MESH0011: row(
+    'RuleNeverMatches',
+    'error',
+    'a rule of an AuthorizationPolicy that asks for what no request has, such as a principal in another form, an identity without mutual TLS, a path at a TCP port',
+    'correct the value, or add what it needs',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

@@ -26,6 +26,7 @@ export function viewOf(
   const mesh = given ?? defaultMeshConfig()
   return {
     scopesGateways: features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE,
+    trustDomains: [mesh.trustDomain, ...mesh.trustDomainAliases],
     allowedKeyAddresses: features.PILOT_JWKS_ALLOWED_ADDRESSES,
     rootNamespace: mesh.rootNamespace || features.POD_NAMESPACE,
     providers: given && (given.extensionProviders ?? []).map(({ name }) => name),

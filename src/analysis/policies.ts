@@ -5,19 +5,21 @@ import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
 import { selectedLabels } from '../config/shapes/policies.ts'
 import { suggestion } from '../model/edit-distance.ts'
-import { labelsMatch } from '../model/match.ts'
 import { isHttp } from '../model/protocol.ts'
 import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { checkPeerPorts, checkRulePorts } from './policy-ports.ts'
-import { listed, serves, tellNoNamespace } from './references.ts'
+import { checkRules } from './policy-rules.ts'
+import { listed, tellNoNamespace } from './references.ts'
 import { selectorPath } from './selectors.ts'
 import { checkKeys } from './token-keys.ts'
+import { servicesFor, sidecarWorkloads } from './workload-ports.ts'
 import type { World } from './world.ts'
 
 /** Tells the namespaces, the provider and the ports that a policy names and that do not exist. */
 export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPolicySpec>, world: World, tell: Tell): void {
   checkRulePorts(object, world, tell)
+  checkRules(object, world, tell)
   const { provider, rules = [] } = object.spec
   const { providers } = world.mesh
   if (provider?.name && providers && !providers.includes(provider.name))
@@ -38,8 +40,7 @@ export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<R
   checkKeys(spec, world, tell)
   const labels = selectedLabels(spec)
   if (!spec.jwtRules?.length || Object.keys(labels).length === 0) return
-  const found = world.workloads(labels, namespace) ?? []
-  const services = world.servicesIn(namespace).filter((service) => found.some((workload) => serves(service, workload.labels)))
+  const services = servicesFor(sidecarWorkloads(world.workloads(labels, namespace) ?? []) ?? [], world)
   const ports = services.flatMap((service) => service.ports)
   if (ports.length === 0 || ports.some(({ protocol }) => isHttp(protocol) || protocol === 'unknown')) return
   const named = listed(services.map(({ name }) => name))
@@ -62,24 +63,4 @@ export function analyzePeerAuthentication(object: ConfigObject<PeerAuthenticatio
       selectorPath(object.spec),
       `the PeerAuthentication ${first.namespace}/${first.name} is for the same workloads, and counts: keep one of them`,
     )
-}
-
-/**
- * Returns the mode of mutual TLS that counts for the workloads of a selector: of the policy that selects them, of the namespace, or of the
- * mesh, with the policy. Undefined where ports differ, and without a policy.
- */
-export function peerMode(
-  namespace: string,
-  labels: Readonly<Record<string, string>>,
-  world: World,
-): { mode: string; policy: ConfigObject } | undefined {
-  const of = (owner: string) => world.claimants(peersOf(owner)) as readonly ConfigObject<PeerAuthenticationSpec>[]
-  const selecting = of(namespace).filter(({ spec }) => Object.keys(selectedLabels(spec)).length > 0 && labelsMatch(selectedLabels(spec), labels))
-  const whole = (owner: string) => of(owner).filter(({ spec }) => Object.keys(selectedLabels(spec)).length === 0)
-  for (const policy of [...selecting.slice(0, 1), ...whole(namespace).slice(0, 1), ...whole(world.mesh.rootNamespace).slice(0, 1)]) {
-    if (policy.spec.portLevelMtls) return undefined
-    const mode = policy.spec.mtls?.mode ?? 'UNSET'
-    if (mode !== 'UNSET') return { mode, policy }
-  }
-  return undefined
 }

@@ -40,6 +40,12 @@ export function declaredPorts(workloads: readonly Workload[]): WorkloadPorts | u
 export const targetOf = ({ number, targetPort, targetName }: ServicePort, { named }: WorkloadPorts): number | undefined =>
   targetName ? named.get(targetName) : targetPort || number
 
+/** Returns workloads whose traffic a sidecar takes; undefined: there is none, or one of them may be a gateway, which takes it as Gateways say. */
+export function sidecarWorkloads(workloads: readonly Workload[]): readonly Workload[] | undefined {
+  const isOwn = ({ pod }: Workload) => pod?.containers.some(({ name }) => !proxies.includes(name)) === true
+  return workloads.length > 0 && workloads.every(isOwn) ? workloads : undefined
+}
+
 /** The Services of which one of some workloads is an endpoint. */
 export function servicesFor(workloads: readonly Workload[], world: World): readonly Service[] {
   return [...Map.groupBy(workloads, ({ namespace }) => namespace)].flatMap(([namespace, own]) => {

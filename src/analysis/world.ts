@@ -13,6 +13,8 @@ export interface MeshView {
   /** Whether Gateways select workloads of their own namespace only (`PILOT_SCOPE_GATEWAY_TO_NAMESPACE`). */
   readonly scopesGateways: boolean
   readonly rootNamespace: string
+  /** The trust domain of the mesh, and its aliases. */
+  readonly trustDomains: readonly string[]
   /** The special addresses from which keys of tokens are fetched nonetheless (`PILOT_JWKS_ALLOWED_ADDRESSES`). */
   readonly allowedKeyAddresses: string
   /** The names of `extensionProviders`; undefined: the mesh configuration is not known. */

@@ -65,6 +65,8 @@ const secured = (protocol: string, tls: string) =>
   mesh('Gateway', 'shop/g', `{servers: [{port: {number: 443, name: s, protocol: ${protocol}}, hosts: [a.example], tls: {${tls}}}]}`)
 const outside = (routes: string) => mesh('VirtualService', 'shop/o', `{hosts: [a.example], gateways: [g], ${routes}}`)
 const keys = (from: string) => mesh('RequestAuthentication', 'shop/k', `{jwtRules: [{issuer: a, ${from}}]}`, '', 'security')
+const admits = (rule: string) => mesh('AuthorizationPolicy', 'shop/a', `{selector: {matchLabels: {app: web}}, rules: [{${rule}}]}`, '', 'security')
+const peers = (mode: string) => mesh('PeerAuthentication', 'shop/p', `{mtls: {mode: ${mode}}}`, '', 'security')
 const at = (text: string) => `IST${text}`
 
 /** The mistakes by their code. */
@@ -154,6 +156,16 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       wrong: [service('shop/web', '{name: tcp, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
       at: at('0119 RequestAuthentication/shop/t spec.selector.matchLabels'),
       right: [service('shop/web', '{name: tcp, port: 81}, {name: http, port: 80}'), workload('Deployment', 'shop/web', labels), tokens],
+    },
+    {
+      wrong: [service('shop/web', '{name: https, port: 443}'), workload('Deployment', 'shop/web', labels), tokens],
+      at: at('0119 RequestAuthentication/shop/t spec.selector.matchLabels'),
+      // A gateway looks at tokens where its Gateways have HTTP.
+      right: [
+        service('shop/web', '{name: https, port: 443}'),
+        workload('Deployment', 'shop/web', labels, 'containers: [{name: istio-proxy, image: auto}]'),
+        tokens,
+      ],
     },
   ],
   IST0122: [
@@ -276,5 +288,50 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       right: [keys('jwksUri: "http://10.1.1.1:8080/keys"')],
     },
     { wrong: [keys('')], at: 'MESH0010 RequestAuthentication/shop/k spec.jwtRules[0].issuer', right: [keys('jwksUri: "https://a.example/keys"')] },
+  ],
+  MESH0011: [
+    ...['spiffe://cluster.local/ns/shop/sa/web', 'shop/web', 'cluster.local/sa/web'].map((principal) => ({
+      wrong: [admits(`from: [{source: {principals: ["${principal}"]}}]`)],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].from[0].source.principals[0]',
+      right: [admits('from: [{source: {principals: ["cluster.local/ns/shop/sa/web", "*/sa/web", "partner.example/web"]}}]')],
+    })),
+    {
+      wrong: [admits('when: [{key: source.principal, notValues: ["spiffe://a/ns/b/sa/c"]}]')],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].when[0].notValues[0]',
+      right: [admits('when: [{key: source.principal, notValues: ["a/ns/b/sa/c"]}]')],
+    },
+    {
+      wrong: [peers('DISABLE'), workload('Deployment', 'shop/web', labels), admits('from: [{source: {namespaces: [shop]}}]')],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].from[0].source.namespaces',
+      right: [peers('STRICT'), workload('Deployment', 'shop/web', labels), admits('from: [{source: {namespaces: [shop]}}]')],
+    },
+    {
+      wrong: [
+        service('shop/web', '{name: tcp, port: 80}'),
+        workload('Deployment', 'shop/web', labels),
+        admits('to: [{operation: {notPaths: [/a]}}]'),
+      ],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].to[0].operation.notPaths',
+      right: [web, workload('Deployment', 'shop/web', labels), admits('to: [{operation: {notPaths: [/a]}}]')],
+    },
+    {
+      // A gateway takes connections as its Gateways say, whatever the protocol of its Service.
+      wrong: [
+        service('shop/web', '{name: tcp, port: 80}'),
+        workload('Deployment', 'shop/web', labels),
+        admits('to: [{operation: {methods: [GET]}}]'),
+      ],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].to[0].operation.methods',
+      right: [
+        service('shop/web', '{name: tcp, port: 80}'),
+        workload('Deployment', 'shop/web', labels, 'containers: [{name: istio-proxy, image: auto}]'),
+        admits('to: [{operation: {methods: [GET]}}]'),
+      ],
+    },
+    {
+      wrong: [tokens.replace('namespace: shop', 'namespace: bank'), admits('from: [{source: {requestPrincipals: ["*"]}}]')],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].from[0].source.requestPrincipals',
+      right: [tokens, admits('from: [{source: {requestPrincipals: ["*"]}}]')],
+    },
   ],
 }

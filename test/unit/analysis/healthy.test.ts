@@ -34,6 +34,7 @@ const features = fc.record({
   filter: flag,
   /** What containers declare of the ports that the Service leads to, and whether it does so by their names. */
   declares: fc.constantFrom('none', 'first', 'all', 'names'),
+  callers: fc.constantFrom('namespaces', 'accounts', 'principals'),
   portMode: flag,
   /** Routes of other kinds than HTTP, in the mesh and at gateways, and how a DestinationRule adds TLS at a gateway. */
   tcp: flag,
@@ -175,6 +176,14 @@ function otherRoutesOf(namespace: string, f: Features): Document[] {
   return given.filter((each) => each !== false)
 }
 
+/** Callers that exist. */
+const sourceOf = (namespace: string, f: Features): object =>
+  f.callers === 'namespaces'
+    ? { namespaces: f.namespaces }
+    : f.callers === 'accounts'
+      ? { serviceAccounts: ['web', `${namespace}/other`] }
+      : { principals: [`cluster.local/ns/${namespace}/sa/web`, `*/ns/${namespace}/sa/other`], ...(f.tokens ? { requestPrincipals: ['*'] } : {}) }
+
 const portRule = {
   none: {},
   ports: { to: [{ operation: { ports: ['8080'] } }] },
@@ -199,7 +208,7 @@ function policiesOf(namespace: string, f: Features): Document[] {
       object('AuthorizationPolicy', namespace, 'p', {
         selector,
         action: f.policy,
-        rules: [{ from: [{ source: { namespaces: f.namespaces } }], ...portRule[f.policyPort] }],
+        rules: [{ from: [{ source: sourceOf(namespace, f) }], ...portRule[f.policyPort] }],
       }),
     f.tokens && object('RequestAuthentication', namespace, 't', { selector, jwtRules: [{ issuer: 'i', jwksUri: 'https://i.example/keys' }] }),
     ['namespace', 'both'].includes(f.sidecar) && object('Sidecar', namespace, 'all', { egress }),
@@ -287,6 +296,30 @@ const ruleOf = (rule: object) => [...rightOwn, object('AuthorizationPolicy', 'sh
 
 /** Objects with one mistake, and what is told of it. */
 const mistakes: readonly (readonly [Document[], string])[] = [
+  [
+    [object('AuthorizationPolicy', 'shop', 'x', { rules: [{ from: [{ source: { notPrincipals: ['spiffe://cluster.local/ns/shop/sa/web'] } }] }] })],
+    'MESH0011 AuthorizationPolicy/shop/x spec.rules[0].from[0].source.notPrincipals[0]',
+  ],
+  [
+    [object('AuthorizationPolicy', 'shop', 'x', { rules: [{ when: [{ key: 'source.principal', values: ['cluster.local/ns/nowhere/sa/web'] }] }] })],
+    'IST0101 AuthorizationPolicy/shop/x spec.rules[0].when[0].values[0]',
+  ],
+  [
+    [
+      ...rightOwn,
+      object('PeerAuthentication', 'shop', 'x', { ...own, mtls: { mode: 'DISABLE' } }),
+      object('AuthorizationPolicy', 'shop', 'x', { ...own, rules: [{ from: [{ source: { namespaces: ['shop'] } }] }] }),
+    ],
+    'MESH0011 AuthorizationPolicy/shop/x spec.rules[0].from[0].source.namespaces',
+  ],
+  [
+    [
+      service('shop', 'own', [{ name: 'tcp', port: 80, targetPort: 9000 }]),
+      deployment('shop', 'own', { app: 'own' }, [{ containerPort: 9000 }]),
+      object('AuthorizationPolicy', 'shop', 'x', { ...own, rules: [{ to: [{ operation: { paths: ['/a'] } }] }] }),
+    ],
+    'MESH0011 AuthorizationPolicy/shop/x spec.rules[0].to[0].operation.paths',
+  ],
   [database, 'MESH0009 VirtualService/shop/x spec.http'],
   [
     boundTo({ port: { number: 9443, name: 's', protocol: 'TLS' }, tls: { mode: 'PASSTHROUGH' } }, { http: [{ route: toData }] }),
