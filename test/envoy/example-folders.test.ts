@@ -30,6 +30,14 @@ const checks: Readonly<Record<string, (port: number, first: HttpBackend) => Prom
     expect([first.seen.at(-1)?.path, first.seen.at(-1)?.headers.host]).to.deep.equal(['/things', 'api.example.com'])
     expect((await call('127.0.0.1', port, '/')).status).to.equal(404)
   },
+  tokens: async (port) => {
+    const token = readFileSync(join(examples, 'tokens/token'), 'utf8').trim()
+    const asked = async (path: string, bearer?: string) =>
+      (await call('127.0.0.1', port, path, bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } })).status
+    expect([await asked('/'), await asked('/api/'), await asked('/', token), await asked('/', token.replace(/[^.]+$/, 'AAAA'))]).to.deep.equal([
+      403, 200, 200, 401,
+    ])
+  },
 }
 
 /** Folders with a check of their own elsewhere (examples/README.md). */

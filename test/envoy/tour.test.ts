@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { discoveryScript } from '../harness/commands.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
-import { takeTour } from '../harness/tour.ts'
+import { readmeTour, takeTour } from '../harness/tour.ts'
 
 const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', path: '' }
 
@@ -12,5 +12,5 @@ describe(`the tour of README, Envoy ${version}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'mesh-tour-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('prints what README says, from a clone', () => takeTour(folder, discoveryScript, binary))
+  it('prints what README says, from a clone', () => takeTour(readmeTour(), { folder, script: discoveryScript, envoy: binary }))
 })

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { freePorts } from '../../bench/ports.ts'
 import { Output } from './output.ts'
@@ -13,7 +14,10 @@ interface TourStep {
   readonly output: string
 }
 
-/** Returns the commands in the blocks `console` of a part of a page. A line that ends with a backslash goes on in the next one. */
+/**
+ * Returns the commands in the blocks `console` of a part of a page. A line that ends with a backslash goes on in the next one, a document of the shell
+ * (`<<'YAML'`) until its end.
+ */
 const stepsOf = (page: string): TourStep[] =>
   [...page.matchAll(/^```console\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
     block
@@ -21,8 +25,8 @@ const stepsOf = (page: string): TourStep[] =>
       .split(/^\$ /m)
       .slice(1)
       .map((step) => {
-        const [command = '', ...lines] = step.split('\n')
-        return { command, output: lines.join('\n') }
+        const [, command = '', output = ''] = /^(.*<<'(\w+)'\n[\s\S]*?\n\2|.*)\n([\s\S]*)$/.exec(step)?.filter((_, index) => index !== 2) ?? []
+        return { command, output }
       }),
   )
 
@@ -35,46 +39,74 @@ const patternOf = (output: string): RegExp =>
       .join('[\\s\\S]*?')}$`,
   )
 
-/** Runs a command in a shell until it prints what the page says: a change is in use a moment later. */
-async function runStep({ command, output }: TourStep, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
+/**
+ * Runs a command in a shell until it prints what the page says: a change is in use a moment later. Returns the group of its processes where it goes on
+ * in the background.
+ */
+async function runStep({ command, output }: TourStep, cwd: string, env: NodeJS.ProcessEnv): Promise<number | undefined> {
   const pattern = patternOf(output)
   let printed = ''
+  let group: number | undefined
   const works = until(`${command} to print ${output}`, async () => {
-    const shell = spawn('sh', ['-c', command], { cwd, env })
+    const shell = spawn('sh', ['-c', command], { cwd, env, detached: true })
+    group = shell.pid
     const said = new Output()
     said.follow(shell)
     printed = await said.whole()
     return pattern.test(printed)
   })
   await works.catch(() => expect(printed, command).to.match(pattern))
+  return command.endsWith('&') ? group : undefined
 }
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const examples = fileURLToPath(new URL('../../examples', import.meta.url))
+
+/** Where the quickstart has an address, by how far its port is from `--first-port`; the others are of commands of pages. */
+const places: Readonly<Record<string, number>> = { 8000: 0, 8080: 3, 9101: 35, 9102: 36, 9110: 37, 9113: 38 }
+
+/** What runs the blocks of a page: the folder, the script of the command, and an Envoy. */
+interface Tour {
+  readonly folder: string
+  readonly script: string
+  readonly envoy: string
+}
 
 /**
- * Takes the tour of README in a folder, with the command of a script and an Envoy: the first command in one terminal, until it has printed what README says, the others in
- * a second one. Other ports take the place of those of README.
+ * Runs the blocks of a page: the first command in one terminal, until it has printed what the page says, the others in a second one. Other ports take
+ * the place of those of the page.
  */
-export async function takeTour(folder: string, script: string, envoy: string): Promise<void> {
+export async function takeTour(page: string, { folder, script, envoy }: Tour): Promise<void> {
   const first = await freePorts(40)
-  const tour = readme.slice(readme.indexOf('## Ten minutes'), readme.indexOf('## In a cluster'))
-  const [start, ...others] = stepsOf(tour.replaceAll(':8000', `:${first}`).replaceAll(':8080', `:${first + 3}`))
-  if (!start) throw new Error('README has no tour')
+  const placed = page.replaceAll(
+    /(:|\b)(8000|8080|9101|9102|9110|9113)\b/g,
+    (_, before: string, port: string) => `${before}${first + (places[port] ?? 0)}`,
+  )
+  const [start, ...others] = stepsOf(placed)
+  if (!start) throw new Error('the page has no commands')
   // `npx` finds the command in a clone and in an installed package; here it is given.
   const programs = join(folder, 'programs')
   mkdirSync(programs)
   writeFileSync(join(programs, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${script}' "$@"\n`, { mode: 0o755 })
-  const env = { ...process.env, PATH: `${programs}:${process.env.PATH}`, ENVOY_BIN: envoy }
+  const env = { ...process.env, PATH: `${programs}:${process.env.PATH}`, ENVOY_BIN: envoy, EXAMPLES: examples }
   const terminal = spawn('sh', ['-c', `exec ${start.command} --first-port ${first}`], { cwd: folder, env, detached: true })
   const output = new Output()
   output.follow(terminal)
   const ended = new Promise((resolve) => terminal.once('exit', (code) => resolve(code)))
+  const background: number[] = []
   try {
     await output.says(start.output.replace('...\n', ''))
-    for (const step of others) await runStep(step, folder, env)
+    for (const step of others) {
+      const group = await runStep(step, folder, env)
+      if (group !== undefined) background.push(group)
+    }
   } finally {
+    for (const group of background) process.kill(-group, 'SIGTERM')
     terminal.kill('SIGINT')
     await ended
   }
   expect(await ended).to.equal(0)
 }
+
+/** The tour of README. */
+export const readmeTour = (): string => readme.slice(readme.indexOf('## Ten minutes'), readme.indexOf('## In a cluster'))

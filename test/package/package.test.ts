@@ -8,7 +8,7 @@ import { clusterType } from '../../src/xds/type-urls.ts'
 import { Agent } from '../harness/agent.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { runCommand, Service } from '../harness/service.ts'
-import { takeTour } from '../harness/tour.ts'
+import { readmeTour, takeTour } from '../harness/tour.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -190,7 +190,7 @@ describe('the package', () => {
   it('prints what the tour of README says, installed', async function () {
     const envoy = envoyBinaries().at(-1)
     if (!envoy) return this.skip()
-    await takeTour(folder, join(folder, 'node_modules/.bin/pilot-discovery'), envoy.path)
+    await takeTour(readmeTour(), { folder, script: join(folder, 'node_modules/.bin/pilot-discovery'), envoy: envoy.path })
   })
 
   it('helps, completes and suggests without any other package', async () => {
