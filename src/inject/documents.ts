@@ -90,6 +90,8 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   const owner: Owner = { apiVersion: String(document.apiVersion ?? 'v1'), kind: String(document.kind), name }
   try {
     const isPod = path.length === 0
+    const inexact = inexactAt(document)
+    if (inexact !== undefined) throw new InjectionError(inexact)
     const injection = injectPod({ pod, namespace: where, ...(isPod ? {} : { owner }) }, settings)
     if ('skipped' in injection) {
       notices.push(`${about} gets no sidecar: ${injection.skipped}`)
@@ -106,4 +108,17 @@ function replaced(document: Mapping, path: readonly string[], value: unknown): u
   const [field, ...rest] = path
   if (field === undefined) return value
   return { ...document, [field]: replaced(document[field] as Mapping, rest, value) }
+}
+
+/** Says which whole number of a document is too large to be written as it was read; undefined: none is. */
+function inexactAt(document: Mapping): string | undefined {
+  const left: { readonly value: unknown; readonly path: string }[] = [{ value: document, path: '' }]
+  for (let each = left.pop(); each; each = left.pop()) {
+    const { value, path } = each
+    if (Number.isInteger(value) && !Number.isSafeInteger(value))
+      return `${path.slice(1)}: whole numbers beyond 2^53 are not kept as they are; this one would be ${value}`
+    if (typeof value === 'object' && value !== null)
+      for (const [key, item] of Object.entries(value)) left.push({ value: item, path: `${path}.${key.slice(0, 100)}` })
+  }
+  return undefined
 }

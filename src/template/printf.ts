@@ -249,8 +249,13 @@ function scalar(spec: Verb, value: NonNullable<Value>, budget: Budget): string |
     budget.spend(floatWork)
     return floatForm(asked, value.value)
   }
-  const hasText = value instanceof GoTime || (value instanceof GoStruct && value.text !== undefined)
-  if (hasText && 'vsqxX'.includes(spec.verb)) return textForm(spec, printed(value, budget))
+  if (value instanceof GoTime || (value instanceof GoStruct && value.text !== undefined)) {
+    // Go shows fields of its own then, some of which are addresses.
+    const isForm = 'vsqxX'.includes(spec.verb) && !(spec.verb === 'v' && flags.includes('#'))
+    return isForm
+      ? textForm(spec, printed(value, budget))
+      : fail(`%${flags}${spec.verb} of a ${typeName(value)}: it has no form but its text (%s, %v, %q, %x)`)
+  }
   return 'vs'.includes(spec.verb) ? printed(value, budget) : undefined
 }
 

@@ -118,6 +118,21 @@ describe('injection of documents', () => {
     )
   })
 
+  it('refuses whole numbers that would be written as others, and leaves those of documents without pods', () => {
+    const pod = (seconds: string) =>
+      `apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: ${seconds}\n  containers: [{name: app, image: x}]\n`
+    expect(inject(pod('9007199254740991')).text).to.include('terminationGracePeriodSeconds: 9007199254740991\n')
+    for (const [seconds, read] of [
+      ['9007199254740993', '9007199254740992'],
+      ['-9223372036854775807', '-9223372036854776000'],
+    ] as const)
+      expect(() => inject(pod(seconds))).to.throw(
+        `document 1 (Pod shop/web): spec.terminationGracePeriodSeconds: whole numbers beyond 2^53 are not kept as they are; this one would be ${read}`,
+      )
+    const other = 'apiVersion: example.com/v1\nkind: Counter\nspec: {count: 9007199254740993}\n'
+    expect(inject(other).text).to.equal(other)
+  })
+
   it('takes line ends of Windows', () => {
     const text = `${stringify(workload('apps/v1', 'Deployment'))}---\nkind: Other\n`
     expect(inject(text.replaceAll('\n', '\r\n')).text.replaceAll('\r', '')).to.equal(inject(text).text)

@@ -56,3 +56,21 @@ describe('slow functions of templates', () => {
       )
   })
 })
+
+describe('times and versions of templates', () => {
+  const values = { 'time.Time': 'toDate "2006" "2020"', '*semver.Version': 'semver "1.2.3-a"' }
+  for (const [type, value] of Object.entries(values))
+    it(`are printed as text alone: ${type}`, () => {
+      const text = render(`{{ ${value} }}`)
+      const quoted = JSON.stringify(text)
+      const hex = Buffer.from(text).toString('hex')
+      expect(render(`{{ $x := ${value} }}{{ printf "%v|%s|%+v|%q|%x|%T" $x $x $x $x $x $x }}`)).to.equal(
+        [text, text, text, quoted, hex, type].join('|'),
+      )
+      for (const verb of ['%d', '%#v', '%t', '%f', '%U'])
+        expect(() => render(`\n{{ printf "${verb}" (${value}) }}`)).to.throw(
+          `t: line 2: error calling printf: ${verb} of a ${type}: it has no form but its text`,
+        )
+      expect(() => render(`{{ printf "%d" (list (${value})) }}`)).to.throw(`%d of a ${type}`)
+    })
+})
