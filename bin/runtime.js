@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The oldest Node that strips types and lets threads share a port. */
-const oldest = [22, 18]
+const oldest = [22, 19]
 
 /**
  * Resolves to true when this process can continue; otherwise runs the pinned Node in its place, or exits with an error when there is

@@ -184,7 +184,7 @@ describe('the package', () => {
     rmSync(join(agentFolder, 'node_modules/.bin/node'))
     const without = spawnSync(older, [join(agentFolder, 'node_modules/.bin/pilot-agent'), 'version'], { encoding: 'utf8' })
     expect(without.status).to.equal(255)
-    expect(without.stderr).to.match(/^Error: Node v\d+\.\S+ is too old: version 22\.18 or newer is needed\. /)
+    expect(without.stderr).to.match(/^Error: Node v\d+\.\S+ is too old: version 22\.19 or newer is needed\. /)
   })
 
   it('prints what the tour of README says, installed', async function () {
