@@ -102,8 +102,12 @@ export interface OthersCounted extends CountedProxies {
 export interface AnalysisMessage {
   /** `IST0101`. */
   readonly code: string
+  /** `ReferencedResourceNotFound`. */
+  readonly name: string
   readonly level: 'error' | 'warning' | 'info'
-  readonly documentationUrl: string
+  /** The field; empty: the whole object. */
+  readonly path: string
+  readonly message: string
 }
 
 /**

@@ -6,7 +6,7 @@ import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config
 import { compare } from '../model/order.ts'
 import { Analysis } from './analysis.ts'
 import { entryWorkload } from './entry-workload.ts'
-import type { Code, Finding } from './finding.ts'
+import type { Finding } from './finding.ts'
 import { MeshFacts } from './mesh-facts.ts'
 import { proxyImageIn, type ViewFeatures, viewOf } from './mesh-view.ts'
 import type { World } from './world.ts'
@@ -21,6 +21,9 @@ interface Told {
   inForce?: ConfigObject | undefined
   seen?: Resource | undefined
 }
+
+/** The most findings of one object that its status has. */
+const mostOfObject = 20
 
 /** A finding of a running service. */
 export interface LiveFinding extends Finding {
@@ -160,11 +163,11 @@ export class LiveMesh {
     return this.#analysis.all().length + [...this.#faults.values()].reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** The codes of what is found in an object of a kind of the mesh, each once; undefined: it is not there. */
-  codesOf(key: string): Code[] | undefined {
+  /** The first findings of an object of a kind of the mesh, faults of reading it before others; undefined: it is not there. */
+  findingsOf(key: string): Finding[] | undefined {
     const faults = [...(this.#faultsOf.get(key)?.values() ?? [])].flat()
     if (!kinds.has(kindOfKey(key)) || (faults.length === 0 && !this.#facts.subject(key))) return undefined
-    return [...new Set([...faults, ...this.#analysis.of(key)].map(({ code }) => code))]
+    return [...faults, ...this.#analysis.of(key)].slice(0, mostOfObject)
   }
 
   /** The keys of all objects of kinds of the mesh. */

@@ -30,7 +30,7 @@ export function ofDocument(
   domain: string,
   positionOf: PositionOf,
 ): Located {
-  const [, line] = /(?:^|: )not YAML, line (\d+)/.exec(reason) ?? []
+  const [, line] = /(?:^|: )not (?:YAML|UTF-8), line (\d+)/.exec(reason) ?? []
   const position = line === undefined ? positionOf(file, document, key, path) : { line: Number(line), column: 1 }
   return {
     code,

@@ -3,7 +3,7 @@
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Replaces bytes that are not valid in the file's encoding: a lone surrogate, which no field accepts. */
-const unreadable = '\uDC80'
+export const unreadable = '\uDC80'
 
 /**
  * Decodes a file by its byte order mark, or by the position of zero bytes in the first character. Invalid bytes become a character that no

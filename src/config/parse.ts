@@ -5,6 +5,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { isObjectName } from '../names/object-names.ts'
 import { readClusterSpec, readLabels } from './cluster-documents.ts'
+import { unreadable } from './file-text.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
 import { clusterKinds, configKey, kinds } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
@@ -14,7 +15,7 @@ import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, mapping, noText, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
-import { readDocuments } from './yaml-documents.ts'
+import { documentTexts, readDocuments, tooManyDocuments } from './yaml-documents.ts'
 
 /** The maximum size of a file in bytes. A larger file is rejected before it is parsed. */
 export const fileLimits = { bytes: 32 * 1024 * 1024 }
@@ -83,8 +84,11 @@ export function parseConfigFile(
   seen?: Seen,
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const reading = new FileReading(file, names, { patterns, optOuts, revision, source }, seen)
-  for (const [index, document] of readDocuments(content).entries()) {
+  const documents = readDocuments(content)
+  // Each of them may hold any object, and none is searched.
+  if (documents[0] && 'error' in documents[0] && documents[0].error === tooManyDocuments) return faultyFile(file, tooManyDocuments)
+  const reading = new FileReading(file, names, { patterns, optOuts, revision, source }, seen, undecodedLines(content))
+  for (const [index, document] of documents.entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
     else reading.document(index + 1, document.value, '')
@@ -102,6 +106,17 @@ export function parseConfigDocument(
   const reading = new FileReading(where, names, { patterns, optOuts, revision, source })
   reading.document(0, value, '')
   return reading.result()
+}
+
+/** Returns the first line with bytes that are no characters of the file's encoding, by the number of the document that has it. */
+function undecodedLines(content: string): ReadonlyMap<number, number> {
+  if (!content.includes(unreadable)) return new Map()
+  return new Map(
+    documentTexts(content).flatMap(({ text, line }, index) => {
+      const at = text.indexOf(unreadable)
+      return at < 0 ? [] : [[index + 1, line + text.slice(0, at).split('\n').length] as const]
+    }),
+  )
 }
 
 /** The maximum number of faults of a document that are listed. The last one contains the number of further faults. */
@@ -133,9 +148,12 @@ class FileReading {
   readonly #foreign = new Map<string, number>()
 
   readonly #seen: Seen | undefined
+  /** The lines of documents that are not text of the file's encoding, by number. */
+  readonly #undecoded: ReadonlyMap<number, number>
 
-  constructor(file: string, names: MeshNames, checks: Checks, seen?: Seen) {
+  constructor(file: string, names: MeshNames, checks: Checks, seen?: Seen, undecoded: ReadonlyMap<number, number> = new Map()) {
     this.#seen = seen
+    this.#undecoded = undecoded
     this.#file = file
     this.#names = names
     this.#checks = checks
@@ -146,6 +164,9 @@ class FileReading {
   }
 
   result(): ParsedFile {
+    const faulty = new Set(this.#faults.map(({ document }) => document))
+    for (const [document, line] of this.#undecoded)
+      if (!faulty.has(document)) this.#warnings.push(...this.#listed(document, '', undefined, [{ path: '', reason: notUtf8(line) }]))
     // A valid policy and an invalid one of the same name are conflicting definitions of the same policy.
     for (const [key, object] of this.#leavesOut('file-readability') ? [] : this.#standIns) {
       const defined = this.#defined.get(key)
@@ -180,7 +201,7 @@ class FileReading {
     if (!read) return
     if ('foreign' in read) return this.#leaveOut(read.foreign, value, number, at)
     if ('unknown' in read) return asText()([read.unknown])
-    this.#warnings.push(...this.#problems(number, at, read.key, read.report.warnings))
+    this.#warnings.push(...this.#listed(number, at, read.key, read.report.warnings))
     if (read.report.faults.length > 0) {
       this.#faults.push(...this.#problems(number, at, read.key, read.report.faults, read.isCertain ? undefined : read.kind))
       if (read.object && isPolicyKind(read.kind)) this.#strictest(read.object, value, read.report, number, at)
@@ -264,7 +285,14 @@ class FileReading {
     this.#standIns.set(key, known ? contest([known, object], known.spec.invalid) : object)
   }
 
-  #problems(document: number, at: string, key: string | undefined, faults: readonly Fault[], mayBe?: string): DocumentFault[] {
+  #problems(document: number, at: string, key: string | undefined, given: readonly Fault[], mayBe?: string): DocumentFault[] {
+    const line = this.#undecoded.get(document)
+    // What else is wrong in such a document follows from it.
+    const faults = line === undefined || given.length === 0 ? given : [{ path: '', reason: notUtf8(line) }]
+    return this.#listed(document, at, key, faults, mayBe)
+  }
+
+  #listed(document: number, at: string, key: string | undefined, faults: readonly Fault[], mayBe?: string): DocumentFault[] {
     const reported = faults.slice(0, maxFaults)
     const last = faults[maxFaults]
     if (last) reported.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - maxFaults - 1}` })
@@ -278,6 +306,8 @@ class FileReading {
     }))
   }
 }
+
+const notUtf8 = (line: number): string => `not UTF-8, line ${line}: it has bytes that are no characters; save the file as UTF-8`
 
 /** Converts a value to text. Empty for a cyclic value, which aliases can create. */
 function asJson(value: unknown): string {
@@ -501,7 +531,12 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
   const meant = meantPolicy(kindName, apiVersion, names)
   const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
   if (meant !== undefined)
-    return { unknown: { path: kindName === meant ? 'apiVersion' : 'kind', reason: `unknown ${written}: did you mean ${meant}?` } }
+    return {
+      unknown: {
+        path: kindName === meant ? 'apiVersion' : 'kind',
+        reason: `unknown ${written}: did you mean ${meant} of ${meantGroup(meant, apiVersion, names)}?`,
+      },
+    }
   if (kindName !== '' && apiVersion !== '') {
     // A list whose items cannot be read may contain any object.
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)

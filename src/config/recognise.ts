@@ -64,11 +64,11 @@ export function meantKind(kindName: string, apiVersion: string, names: MeshNames
   return isOurs || mayBeOurs || !apiVersion.includes('/') ? near.kind.name : undefined
 }
 
-/** Returns the group of a kind as a suggestion names it: as it is written where it is right, else in the mesh form. */
+/** Returns the group of a kind as a suggestion names it: in the form, of the mesh or of the alias, that is nearer to what is written. */
 export function meantGroup(kindName: string, apiVersion: string, names: MeshNames): string {
-  const right = `${kinds.get(kindName)?.group}.${names.domain}`
-  const written = groupOf(apiVersion)
-  return names.canonicalGroup(written) === right ? written : right
+  const written = groupOf(apiVersion).slice(0, 100)
+  const [own, alias] = [names.domain, 'istio.io'].map((domain) => `${kinds.get(kindName)?.group}.${domain}`) as [string, string]
+  return distance(written, alias) < distance(written, own) || written.endsWith('.istio.io') ? alias : own
 }
 
 const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '')

@@ -15,6 +15,9 @@ export type ReadDocument = { readonly value: unknown } | { readonly error: strin
 /** A document, its collections and a scalar are on the stack of the library's parser, and two more for what it looks at. */
 const longestStack = documentLimits.depth + 4
 
+/** The reason why a text with more documents than {@link documentLimits} is not read. */
+export const tooManyDocuments = `more than ${documentLimits.documents} documents`
+
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
 /** Parses the documents of a text, in order. Never throws. */
@@ -22,7 +25,7 @@ export function readDocuments(content: string): ReadDocument[] {
   const json = readJson(content)
   if (json) return [json]
   const texts = separate(content)
-  if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
+  if (texts.length > documentLimits.documents) return [{ error: tooManyDocuments, text: content }]
   return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
@@ -31,7 +34,7 @@ export function readDocumentTexts(content: string): (ReadDocument & { readonly t
   const json = readJson(content)
   if (json) return [{ ...json, text: content }]
   const texts = separate(content)
-  if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
+  if (texts.length > documentLimits.documents) return [{ error: tooManyDocuments, text: content }]
   return texts.flatMap(({ text, line }) => {
     const read = readYaml(text, line)
     return read ? { ...read, text } : []

@@ -54,14 +54,16 @@ export function conditionMessage(
   const named = silent.length > mostSilent ? `${silent.slice(0, mostSilent).join(', ')} and ${silent.length - mostSilent} more` : silent.join(', ')
   const missing = silent.length === 0 ? '' : ` Not counted, since there is no answer of the replica: ${named}.`
   const counts = `${reached}/${proxies} proxies up to date.${missing}`
-  const cut = (text: string) => (text.length > longestFault ? `${text.slice(0, longestFault).toWellFormed()}...` : text)
   if (withdrawn) {
     // Proxies may say anything.
-    const reason = cut(withdrawn.reason.replace(/[\p{Cc}\p{Cf}]/gu, ' '))
+    const reason = cut(printable(withdrawn.reason))
     return `${counts} ${withdrawn.proxies} refuse it, and have their configuration without what they refuse: ${reason}`
   }
   return fault === '' ? counts : `${counts} This generation is not in use: ${cut(fault)}`
 }
+
+const cut = (text: string): string => (text.length > longestFault ? `${text.slice(0, longestFault).toWellFormed()}...` : text)
+const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]/gu, ' ')
 
 /** Whether the status says that all proxies had this generation. */
 export const isSaidReconciled = ({ status, generation }: MeshObject): boolean =>
@@ -79,9 +81,17 @@ function saysCondition(held: HeldStatus | undefined, { isReconciled, message, ge
   return isReconciled || own.message === message
 }
 
+/** Where the project's own documentation says what each code means and what to do. */
+const codesPage = 'docs/analysis.md#codes'
+
 /** The messages of analysis as a status has them. */
 function writtenMessages(messages: readonly AnalysisMessage[]): readonly Mapping[] {
-  return messages.map(({ code, level, documentationUrl }) => ({ type: { code }, level: levels[level], documentation_url: documentationUrl }))
+  return messages.map(({ code, name, level, path, message }) => ({
+    type: { name, code },
+    level: levels[level],
+    message: cut(printable(path === '' ? message : `${path}: ${message}`)),
+    documentation_url: codesPage,
+  }))
 }
 
 /** The numbers of levels in a status. */
@@ -95,8 +105,8 @@ function sorted(messages: unknown): string {
   if (!Array.isArray(messages)) return ''
   return JSON.stringify(
     messages.map((message) => {
-      const { type, level, documentation_url } = mapping(message)
-      return [mapping(type).code, level, documentation_url]
+      const { type, level, message: text, documentation_url } = mapping(message)
+      return [mapping(type).code, mapping(type).name, level, text, documentation_url]
     }),
   )
 }

@@ -29,7 +29,7 @@ async function troubled() {
     },
   })
   writer.receive({ type: 'MeshObjectChanged', id: 'a', object }, source)
-  const messages = [{ code: 'IST0101', level: 'error', documentationUrl: 'https://example.com' }] as const
+  const messages = [{ code: 'IST0101', name: 'ReferencedResourceNotFound', level: 'error', path: '', message: 'there is no service a' }] as const
   writer.receive({ type: 'ObjectAnalysed', key: object.key, messages }, source)
   const says = (...lines: string[]) => until(`the notes ${lines.join()}`, () => notes.join() === lines.join())
   await says('the status of gateways.networking.mesh.io ns/a cannot be written: not permitted; it is tried again')

@@ -122,14 +122,12 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
     replay?.finish()
   }
 
-  /** Tells the status writer which codes are found in an object, each once. */
+  /** Tells the status writer what is found in an object. */
   #tell(key: string): void {
-    const messages = this.#mesh.codesOf(key)?.map((code) => ({ code, level: codes[code].level, documentationUrl: this.#pageOf(code) }))
+    const messages = this.#mesh
+      .findingsOf(key)
+      ?.map(({ code, path, message }) => ({ code, name: codes[code].name, level: codes[code].level, path, message }))
     this.#statuses?.tell({ type: 'ObjectAnalysed', key, messages }, key)
-  }
-
-  #pageOf(code: string): string {
-    return `https://${this.#domain}/docs/reference/config/analysis/${code.toLowerCase()}/?ref=status-controller`
   }
 
   /** Logs what has come and gone of an object. Findings for information are on the page only. */

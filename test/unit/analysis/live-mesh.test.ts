@@ -207,14 +207,21 @@ describe('the analysis of a running service', () => {
     )
   })
 
-  it('has each code of an object once for its status, and none for what is not there', () => {
+  it('has the first findings of an object for its status, and none for what is not there', () => {
     const mesh = live()
     const [object] = parseConfigFile('a.yaml', document('Sidecar', 'a/s', '{egress: [{hosts: ["*/x.a", "*/y.a", "*/z.a"]}]}'), names).objects
     mesh.apply(inForce(object as ConfigObject, true))
     mesh.refresh()
     expect(mesh.all()).to.have.length(3)
-    expect(mesh.codesOf('Sidecar/a/s')).to.deep.equal(['IST0101'])
-    expect(mesh.codesOf('Sidecar/a/t')).to.equal(undefined)
+    expect(mesh.findingsOf('Sidecar/a/s')?.map(({ code, path }) => `${code} ${path}`)).to.deep.equal(
+      [0, 1, 2].map((index) => `IST0101 spec.egress[0].hosts[${index}]`),
+    )
+    expect(mesh.findingsOf('Sidecar/a/t')).to.equal(undefined)
+    const hosts = Array.from({ length: 40 }, (_, index) => `"*/x${index}.a"`)
+    const [many] = parseConfigFile('a.yaml', document('Sidecar', 'a/s', `{egress: [{hosts: [${hosts}]}]}`), names).objects
+    mesh.apply(inForce(many as ConfigObject, true))
+    mesh.refresh()
+    expect(mesh.findingsOf('Sidecar/a/s')).to.have.length(20)
   })
 
   it('has the faults of what cannot be used, of each source, with their places', () => {
@@ -236,9 +243,9 @@ describe('the analysis of a running service', () => {
       [key, 'spec.egress', 'cluster c'],
       [key, 'spec.ingress', 'cluster c'],
     ])
-    expect([mesh.codesOf(key), mesh.keys(), mesh.size]).to.deep.equal([['IST0106'], [key], 3])
+    expect([mesh.findingsOf(key)?.map(({ path }) => path), mesh.keys(), mesh.size]).to.deep.equal([['spec.egress', 'spec.ingress'], [key], 3])
     told('orch:// sidecars a/s')
-    expect([[...mesh.refresh().keys()], mesh.codesOf(key), mesh.size]).to.deep.equal([[key], undefined, 1])
+    expect([[...mesh.refresh().keys()], mesh.findingsOf(key), mesh.size]).to.deep.equal([[key], undefined, 1])
   })
 
   it('says of what refers to an object that cannot be used that it is invalid, as long as it is', () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { parse as parseYaml } from 'yaml'
 import { parseDuration } from '../../../src/config/duration.ts'
 import { readFeatures } from '../../../src/config/features.ts'
+import { fileText } from '../../../src/config/file-text.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
@@ -151,14 +152,36 @@ describe('the parser of configuration files', () => {
     expect(parse(rule('{host: a}', 'a'.repeat(300))).faults[0]?.reason).to.equal(`"${'a'.repeat(100)}" is not a valid object name: ${form}`)
   })
 
+  it('reports a file with too many documents, and each document that is not UTF-8, with one fault', () => {
+    const { faults, objects } = parse(`${rule('{host: a}')}---\n`.repeat(50_001))
+    expect([faults.map(({ key, reason, mayBe }) => [key, reason, mayBe]), objects]).to.deep.equal([
+      [[undefined, 'more than 50000 documents', 'anything']],
+      [],
+    ])
+    const latin = (text: string) => parse(fileText(Buffer.from(`${rule('{host: ok}', 'first')}---\n${text}`, 'latin1')))
+    const undecoded = (line: number) => `not UTF-8, line ${line}: it has bytes that are no characters; save the file as UTF-8`
+    for (const [text, line, key] of [
+      [`# none\n${rule('{host: caf\u00e9, subsets: [{name: \u00fc}]}')}`, 10, 'DestinationRule/ns/r'],
+      [rule('{host: "a\u00e9}'), 9, 'DestinationRule/ns/r'],
+    ] as const) {
+      const read = latin(text)
+      expect(read.faults.map((fault) => [fault.document, fault.key, fault.path, fault.reason])).to.deep.equal([[2, key, '', undecoded(line)]])
+      expect(read.objects.map(({ name }) => name)).to.deep.equal(['first'])
+    }
+    const comment = latin(`# caf\u00e9\n${rule('{host: a}')}`)
+    expect([comment.faults, comment.warnings.map(({ reason }) => reason), comment.objects.length]).to.deep.equal([[], [undecoded(6)], 2])
+  })
+
   it('reports a misspelt kind or group that is no policy as a fault of the object that it means', () => {
     const document = (apiVersion: string, kind: string) =>
       parse(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: {hosts: [a]}\n`)
     for (const [apiVersion, kind, path, group = 'networking.mesh.io'] of [
-      // A group that is right stays as it is written.
+      // A group stays in the form in which it is written.
       ['networking.istio.io/v1', 'VirtualServise', 'kind', 'networking.istio.io'],
       ['networking.mesh.io/v1', 'virtualservice', 'kind'],
-      ['networkin.istio.io/v1', 'VirtualService', 'apiVersion'],
+      ['networkin.istio.io/v1', 'VirtualService', 'apiVersion', 'networking.istio.io'],
+      ['networking.istio.oi/v1', 'VirtualService', 'apiVersion', 'networking.istio.io'],
+      ['networking.mesh.oi/v1', 'VirtualService', 'apiVersion'],
       ['telemetry.mesh.io/v1', 'VirtualService', 'apiVersion'],
       ['v1', 'VirtualService', 'apiVersion'],
     ] as const)
@@ -287,7 +310,7 @@ describe('policies in a configuration file', () => {
       document: 1,
       key: 'AuthorizationPolicy/shop/p',
       path: 'kind',
-      reason: 'unknown kind "AuthorisationPolicy", apiVersion "security.mesh.io/v1": did you mean AuthorizationPolicy?',
+      reason: 'unknown kind "AuthorisationPolicy", apiVersion "security.mesh.io/v1": did you mean AuthorizationPolicy of security.mesh.io?',
       mayBe: 'AuthorizationPolicy',
     })
     expect(counts(policy('AuthorizationPolicy', deny, undefined, 'policy.linkerd.io'))).to.deep.equal([])

@@ -23,7 +23,10 @@ const said = (status: HeldStatus | undefined) => {
   return [status?.observedGeneration, own?.status, own?.message]
 }
 const written = (version: number): StatusOutcome => ({ outcome: 'written', resourceVersion: String(version) })
-const error: AnalysisMessage = { code: 'IST0101', level: 'error', documentationUrl: 'https://example.com/ist0101/' }
+const error: AnalysisMessage = {
+  ...{ code: 'IST0101', name: 'ReferencedResourceNotFound', level: 'error' },
+  ...{ path: 'spec.host', message: 'there is no service a.\u0007' },
+}
 
 describe('the statuses of objects', () => {
   const made = (parts = settings, judgesFrom = 0) => new ObjectStatuses(parts, judgesFrom, 0)
@@ -179,7 +182,14 @@ describe('the statuses of objects', () => {
     const due = statuses.next(0, date) as DueStatus
     expect([due.status.conditions, JSON.parse(due.status.messages)]).to.deep.equal([
       '',
-      [{ type: { code: 'IST0101' }, level: 3, documentation_url: 'https://example.com/ist0101/' }],
+      [
+        {
+          type: { name: 'ReferencedResourceNotFound', code: 'IST0101' },
+          level: 3,
+          message: 'spec.host: there is no service a. ',
+          documentation_url: 'docs/analysis.md#codes',
+        },
+      ],
     ])
     statuses.ended(due, written(2), 0, 0)
     statuses.analysed(key('a'), undefined)
