@@ -34,6 +34,17 @@ export const proxyConfigFlags = {
   }),
 }
 
+/** Flags of `sidecar-scope`. */
+export const sidecarScopeFlags = {
+  ...serverFlags,
+  envoy: text({ default: '', description: "<host>:<port> of the admin interface of the proxy's Envoy, whose statistics show what it uses" }),
+  selector: list({
+    default: [],
+    description:
+      'label of the workloads that the Sidecar selects, <name>=<value>; may be repeated; those of the proxy that name its application when not given',
+  }),
+}
+
 /** Flags of `diff`. */
 export const diffFlags = {
   ...serverFlags,

@@ -74,8 +74,8 @@ export async function envoyConfig(address: string): Promise<EnvoyConfig> {
 const secrets = (state: HeldSecret['state'], rows: readonly JsonObject[]): HeldSecret[] =>
   rows.map((row) => ({ name: text(row.name), state, version: text(row.version_info), updated: text(row.last_updated) }))
 
-/** Reads a page of an Envoy as JSON. */
-async function envoyPage(address: string, path: string): Promise<unknown> {
+/** Reads a page of an Envoy as JSON. Rejects with an Error that names the flag and the address. */
+export async function envoyPage(address: string, path: string): Promise<unknown> {
   const url = URL.parse(`http://${address.replace(/^http:\/\//, '')}`)
   if (!url || url.hostname === '' || url.pathname !== '/' || url.search !== '')
     throw new Error(`--envoy: ${JSON.stringify(address.slice(0, 100))} is not the address of an admin interface, such as localhost:15000`)

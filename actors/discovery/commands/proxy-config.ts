@@ -48,7 +48,11 @@ export async function proxyConfig(kind: ShownKind, flags: Flags, proxy: string):
 }
 
 /** The resources of some types that a proxy is sent, by name. */
-async function sentResources(flags: Flags, proxy: string, typeUrls: readonly string[]): Promise<{ nodeId: string; resources: SentResource[] }> {
+export async function sentResources(
+  flags: ServerFlags,
+  proxy: string,
+  typeUrls: readonly string[],
+): Promise<{ nodeId: string; resources: SentResource[] }> {
   const client = AdminClient.ofConfigurations(serverOf(flags))
   const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
   const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && decodedAny(resource) }))

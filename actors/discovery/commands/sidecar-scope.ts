@@ -1,0 +1,149 @@
+/** `pilot-discovery sidecar-scope`: the Sidecar that cuts what a proxy never uses. */
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { stringify } from 'yaml'
+import { print, printJson } from '../../../src/cli/print.ts'
+import { span } from '../../../src/cli/table.ts'
+import { readFeatures } from '../../../src/config/features.ts'
+import { oneLine } from '../../../src/logging/layout.ts'
+import { count } from '../../../src/model/counts.ts'
+import { compare } from '../../../src/model/order.ts'
+import { nameOfNode } from '../../../src/model/proxy.ts'
+import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import type { ServerFlags } from './asked-server.ts'
+import type { SentResource } from './config-rows.ts'
+import { type EnvoyUsage, envoyUsage } from './envoy-usage.ts'
+import { sentResources } from './proxy-config.ts'
+
+/** The flags of the command. */
+interface Flags extends ServerFlags {
+  readonly envoy: string
+  readonly selector: readonly string[]
+}
+
+/** The labels by which an application is named, the first of which counts. */
+const naming = ['app', 'app.kubernetes.io/name', 'service.istio.io/canonical-name']
+/** The maximum number of hosts that a comment names. */
+const mostNamed = 10
+
+/** Prints the Sidecar as YAML, with what it is made from in comments. */
+export async function sidecarScope(flags: Flags, proxy: string): Promise<void> {
+  if (flags.envoy === '') throw new Error('--envoy: the address of the admin interface of its Envoy is needed, such as localhost:15000')
+  const selector = selectorOf(flags.selector)
+  const { nodeId, resources } = await sentResources(flags, proxy, [clusterType, routeType, virtualHostType])
+  const name = nameOfNode(nodeId)
+  if (!nodeId.startsWith('sidecar~')) throw new Error(`${name} is a gateway: a Sidecar has no effect on it`)
+  const usage = await envoyUsage(flags.envoy, resources)
+  if (usage.nodeId !== nodeId) throw new Error(`--envoy: the Envoy at ${flags.envoy} is ${nameOfNode(usage.nodeId)}, not ${name}`)
+  const hosts = new Hosts(resources, usage)
+  const labels = Object.keys(selector).length > 0 ? selector : ownLabels(usage.labels, name)
+  const sidecar = sidecarOf(name.slice(name.lastIndexOf('.') + 1), labels, hosts.used)
+  const passed = usage.clusters.get('PassthroughCluster') ?? 0
+  if (flags.json)
+    return printJson({
+      ...{ proxy: name, since: new Date(usage.since).toISOString(), used: hosts.used, unused: hosts.unused, connectionsToOtherHosts: passed },
+      sidecar,
+    })
+  print(
+    `${comments(name, usage, hosts, passed)
+      .map((line) => `# ${oneLine(line)}\n`)
+      .join('')}${stringify(sidecar, { lineWidth: 0 }).trimEnd()}`,
+  )
+}
+
+/** Returns the labels of flags `name=value`. Throws an Error that names one that cannot be read. */
+function selectorOf(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const [, label = '', value = ''] = /^([^=\s]+)=([^=\s]*)$/.exec(text) ?? []
+      if (label === '') throw new Error(`--selector: ${JSON.stringify(text.slice(0, 100))} is not <name>=<value>`)
+      return [label, value] as const
+    }),
+  )
+}
+
+function ownLabels(labels: Readonly<Record<string, string>>, proxy: string): Record<string, string> {
+  const label = naming.find((each) => labels[each])
+  if (label === undefined) throw new Error(`${proxy} has none of the labels ${naming.join(', ')}: name one that selects its workload with --selector`)
+  return { [label]: labels[label] as string }
+}
+
+function sidecarOf(namespace: string, labels: Readonly<Record<string, string>>, hosts: readonly string[]) {
+  const { MESH_DOMAIN } = readFeatures(process.env).features
+  const name = Object.values(labels)
+    .join('-')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+  return {
+    apiVersion: `networking.${MESH_DOMAIN}/v1`,
+    kind: 'Sidecar',
+    metadata: { name: name || 'scope', namespace },
+    spec: { workloadSelector: { labels }, egress: [{ hosts: hosts.length === 0 ? ['~/*'] : hosts }] },
+  }
+}
+
+function comments(name: string, { since, clusters }: EnvoyUsage, { used, unused }: Hosts, passed: number): string[] {
+  const named = (hosts: readonly string[]) =>
+    `${hosts.slice(0, mostNamed).join(', ')}${hosts.length > mostNamed ? ` and ${hosts.length - mostNamed} more` : ''}`
+  return [
+    `${name} uses ${used.length} of the ${count(used.length + unused.length, 'host')} that it is sent, by the statistics of its Envoy`,
+    `from ${new Date(since).toISOString()} on (${span(wallClockMs() - since)}); what it has not used since is left out.`,
+    ...(unused.length > 0 ? [`Not used: ${named(unused)}`] : []),
+    ...(passed > 0 ? [`${count(passed, 'connection')} went to addresses of no host that it is sent; the Sidecar does not change that.`] : []),
+    ...(clusters.size === 0 ? ['Its Envoy shows no statistics of clusters.'] : []),
+  ]
+}
+
+/** The hosts that a proxy is sent, as a Sidecar names them: `<namespace>/<host>`. */
+class Hosts {
+  readonly used: readonly string[]
+  readonly unused: readonly string[]
+
+  constructor(resources: readonly SentResource[], { clusters }: EnvoyUsage) {
+    const namespaces = new Map(resources.flatMap(({ resource }) => (resource ? servicesOf(resource) : [])))
+    const all = new Map<string, boolean>()
+    const see = (host: string, isUsed: boolean) => all.set(host, isUsed || (all.get(host) ?? false))
+    const isUsed = (cluster: string) => (clusters.get(cluster) ?? 0) > 0
+    for (const { name } of resources) {
+      const host = outboundHost(name)
+      if (host !== undefined) see(host, isUsed(name))
+    }
+    // A route of a host may lead to others: without the host these would not be found. A host that is a resource of its own has the name of its routes
+    // before a slash.
+    for (const { resource } of resources) {
+      const hosts = resource?.virtual_hosts ?? (resource?.domains ? [resource] : [])
+      for (const host of hosts as JsonObject[]) {
+        const name = String(host.name)
+          .replace(/^.*[/]/, '')
+          .replace(/:\d+$/, '')
+        if (name.includes('.') && clustersIn(host.routes).some(isUsed)) see(name, true)
+      }
+    }
+    const written = (wanted: boolean) =>
+      [...all].flatMap(([host, is]) => (is === wanted ? `${namespaces.get(host) ?? '*'}/${host}` : [])).sort(compare)
+    this.used = written(true)
+    this.unused = written(false)
+  }
+}
+
+/** The host of an outbound cluster: `outbound|80|v1|reviews.shop.svc.cluster.local`. */
+const outboundHost = (cluster: string): string | undefined => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(cluster)?.[1]
+
+/** The services that a cluster stands for, with their namespaces. */
+function servicesOf(cluster: JsonObject): [host: string, namespace: string][] {
+  const { services } = object(object(object(cluster.metadata).filter_metadata).istio)
+  return (Array.isArray(services) ? services.map(object) : []).map(({ host, namespace }) => [String(host), String(namespace)])
+}
+
+/** The clusters that routes lead to, mirrors included. */
+function clustersIn(value: JsonValue | undefined): string[] {
+  if (Array.isArray(value)) return value.flatMap(clustersIn)
+  return Object.entries(object(value)).flatMap(([field, inner]) => {
+    if (field === 'cluster' && typeof inner === 'string') return [inner]
+    if (field === 'clusters' && Array.isArray(inner)) return inner.map((each) => String(object(each).name))
+    return clustersIn(inner)
+  })
+}
+
+const object = (value: JsonValue | undefined): JsonObject => (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {})
