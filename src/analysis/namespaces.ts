@@ -25,7 +25,7 @@ export function analyzeInjection({ name, labels }: Resource, world: World, tell:
   if (without)
     tell(
       'IST0102',
-      Object.keys(labels).length > 0 ? 'metadata.labels' : 'metadata.name',
+      'metadata.name',
       `its pods get no sidecar, such as those of the ${without.kind} ${without.name}, though configuration of the mesh is in it: label it mesh-injection=enabled, or disabled if that is meant`,
     )
 }

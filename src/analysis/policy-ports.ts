@@ -79,7 +79,7 @@ function check(object: ConfigObject, ports: readonly Named[], world: World, tell
       tell(
         'MESH0008',
         at,
-        `no container of the selected workloads declares the port ${port}, and no Service leads to it, ${consequence}: use one of ${listed([...known].map(String))}, or declare it`,
+        `no container of the selected workloads declares the port ${port}, and no Service leads to it, ${consequence}: use one of ${listed([...known].sort((one, other) => one - other).map(String))}, or declare it`,
       )
   }
 }

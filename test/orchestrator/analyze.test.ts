@@ -74,7 +74,7 @@ describe('the analysis of a real cluster', function () {
 
   const all = [
     'IST0101 Gateway shop/edge spec.servers[0].tls.credentialName',
-    'IST0127 Gateway shop/edge spec',
+    'IST0127 Gateway shop/edge spec.selector',
     'IST0101 Sidecar other/s spec.egress[0].hosts[0]',
     'IST0109 VirtualService shop/lost spec.hosts[0]',
     `IST0101 VirtualService shop/lost ${destination}`,
@@ -116,7 +116,9 @@ describe('the analysis of a real cluster', function () {
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}',
       ].join('\n---\n'),
     )
-    expect(shown(await found(['--cluster', '--orchconfig', cluster.adminConfig, file], {}))).to.deep.equal(['IST0127 Gateway shop/edge spec'])
+    expect(shown(await found(['--cluster', '--orchconfig', cluster.adminConfig, file], {}))).to.deep.equal([
+      'IST0127 Gateway shop/edge spec.selector',
+    ])
   })
 
   it('says what it may not read, and takes that for nothing that is missing', async () => {

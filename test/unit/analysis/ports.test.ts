@@ -36,7 +36,7 @@ describe('the analysis of ports of workloads', () => {
   })
 
   it('says which port of a workload is meant where a policy names that of a Service', () => {
-    const pods = deployment('web', '{containerPort: 8080}, {containerPort: 9090}')
+    const pods = deployment('web', '{containerPort: 9090}, {containerPort: 8080}')
     const leads = web('{port: 80, targetPort: 8080}')
     expect(messages(leads, pods, peer(80))).to.deep.equal([
       'MESH0008 spec.portLevelMtls[80]: 80 is a port of the Service web, which leads to 8080 of the workloads, so its mode has no effect: policies name ports of workloads, so write 8080',
