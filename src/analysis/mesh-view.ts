@@ -1,6 +1,15 @@
 /** What analyzers look at in the settings of the mesh. */
 import type { Resource } from '../../protocols/messages/analysis.ts'
-import { defaultMeshConfig, type MeshConfig, type MeshNetworks, readMeshConfig, readMeshNetworks } from '../config/mesh-config.ts'
+import {
+  defaultMeshConfig,
+  faultsOfSetting,
+  type MeshConfig,
+  type MeshNetworks,
+  type ReadResult,
+  readMeshConfig,
+  readMeshNetworks,
+  type SettingFaults,
+} from '../config/mesh-config.ts'
 import { mapping } from '../config/shape.ts'
 import { readDocuments } from '../config/yaml-documents.ts'
 import { proxyImageOf } from '../inject/proxy-image.ts'
@@ -40,24 +49,34 @@ export function viewOf(
   }
 }
 
+/** What is wrong with the text of a field. */
+interface TextFaults extends SettingFaults {
+  readonly path: string
+}
+
 /** Collects the settings of ConfigMaps among the objects of a cluster. A text that cannot be used leaves the defaults. */
 export class GivenMesh {
   mesh: MeshConfig | undefined
   networks: MeshNetworks | undefined
   proxyImage: string | undefined
 
-  /** Takes the settings that a ConfigMap has, in the namespace of the control plane. */
-  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): void {
+  /** Takes the settings that a ConfigMap has, in the namespace of the control plane. Returns what is wrong with them. */
+  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): TextFaults[] {
     const data = mapping(value.data)
-    if (namespace !== ownNamespace && namespace !== 'istio-system') return
-    if (settingsNames(revision).includes(name)) {
-      const mesh = typeof data.mesh === 'string' ? readMeshConfig(data.mesh) : undefined
-      if (mesh && 'value' in mesh) this.mesh = mesh.value
-      const networks = typeof data.meshNetworks === 'string' ? readMeshNetworks(data.meshNetworks) : undefined
-      if (networks && 'value' in networks) this.networks = networks.value
+    if (namespace !== ownNamespace && namespace !== 'istio-system') return []
+    if (injectorNames(revision).includes(name) && typeof data.values === 'string') this.proxyImage = proxyImageIn(data.values) ?? this.proxyImage
+    if (!settingsNames(revision).includes(name)) return []
+    const found: TextFaults[] = []
+    const read = <T>(field: string, reader: (text: string) => ReadResult<T>): T | undefined => {
+      const text = data[field]
+      if (typeof text !== 'string') return undefined
+      const result = reader(text)
+      found.push({ path: `data.${field}`, ...faultsOfSetting(result) })
+      return 'value' in result ? result.value : undefined
     }
-    if (!injectorNames(revision).includes(name) || typeof data.values !== 'string') return
-    this.proxyImage = proxyImageIn(data.values) ?? this.proxyImage
+    this.mesh = read('mesh', readMeshConfig) ?? this.mesh
+    this.networks = read('meshNetworks', readMeshNetworks) ?? this.networks
+    return found
   }
 }
 

@@ -181,7 +181,12 @@ export class OfflineMesh {
         }
         return this.#facts.addSecret(namespace, { name, keys: isWhole ? keysOfSecret(value) : undefined })
       case 'ConfigMap':
-        return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE, this.#revision)
+        for (const { path, faults, warnings } of this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE, this.#revision)) {
+          const found = (reason: string): DocumentFault => ({ ...readPlace(resource.place), key, path, reason })
+          this.faults.push(...faults.map(found))
+          this.warnings.push(...warnings.map(found))
+        }
+        return
       case 'Ingress':
         return this.#facts.setResource(key, { ...resource, backends: backendsOf(value) })
       case 'Service': {

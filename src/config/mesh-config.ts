@@ -287,6 +287,16 @@ export const networksForm = networksShape.form
 /** The parsed value, or the error. */
 export type ReadResult<T> = { value: T; warnings: string[] } | { error: string }
 
+/** Why a text cannot be used, and what is used without a part. */
+export interface SettingFaults {
+  readonly faults: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** Returns what is wrong with a text that was read. */
+export const faultsOfSetting = (read: ReadResult<unknown>): SettingFaults =>
+  'error' in read ? { faults: [read.error], warnings: [] } : { faults: [], warnings: read.warnings }
+
 /** Parses a mesh configuration: top-level fields replace defaults, `defaultConfig` is merged field by field. */
 export function readMeshConfig(content: string): ReadResult<MeshConfig> {
   const read = readDocument(content, meshShape)

@@ -1,5 +1,7 @@
 /** Analysis while the service runs: what comes and goes, by page, log and after a crash. */
 
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import type { FoundNow } from '../../protocols/messages/analysis.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
@@ -83,6 +85,31 @@ describe('the analyzer', () => {
     discovery.remove('many.yaml')
     await becomes()
     await until('the lines about those that were told', () => lines(/no longer: IST0101 VirtualService ns\/many-/g).length === told)
+  })
+})
+
+describe('the analyzer of a service with a mesh configuration', () => {
+  const discovery = new LocalDiscovery({}, { PILOT_ENABLE_ANALYSIS: 'true' })
+  const meshConfig = join(discovery.dir, 'mesh')
+  before(async () => {
+    writeFileSync(meshConfig, 'accessLogEncodin: JSON')
+    await discovery.start({ registries: [], meshConfig })
+    await discovery.service.ready()
+  })
+  after(() => discovery.dispose())
+
+  it('shows what is wrong with it, and no longer when it is mended', async () => {
+    const lines = async () => {
+      const { findings } = (await (await fetch(`http://127.0.0.1:${discovery.httpPort}/debug/analysisz`)).json()) as FoundNow
+      return findings.map(({ code, message, place }) => `${code} ${place}: ${message}`).join()
+    }
+    const becomes = (line: string) => until(`the findings ${line}`, async () => (await lines()) === line)
+    const at = `mesh configuration ${meshConfig}: field`
+    await becomes(`IST0133 ${at} accessLogEncodin: unknown field, left out; did you mean "accessLogEncoding"?`)
+    writeFileSync(meshConfig, 'enableAutoMtls: maybe')
+    await becomes(`IST0106 ${at} enableAutoMtls: expected true or false, got string "maybe"`)
+    writeFileSync(meshConfig, 'enableAutoMtls: true')
+    await becomes('')
   })
 })
 

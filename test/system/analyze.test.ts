@@ -69,6 +69,19 @@ describe('pilot-discovery analyze and validate', () => {
     rmSync(join(dir, 'idle.yaml'))
   })
 
+  it('tell what is wrong with the mesh configuration in a ConfigMap, with the field', () => {
+    const map = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mesh, namespace: mesh-system}\ndata:\n  mesh: |\n    '
+    const at = 'ConfigMap mesh-system/mesh: data.mesh: field'
+    for (const [text, line] of [
+      [
+        'accessLogEncodin: JSON',
+        `warning IST0133 (standard input):5:3: ${at} accessLogEncodin: unknown field, left out; did you mean "accessLogEncoding"?`,
+      ],
+      ['enableAutoMtls: maybe', `error IST0106 (standard input):5:3: ${at} enableAutoMtls: expected true or false, got string "maybe"`],
+    ] as const)
+      for (const command of ['validate', 'analyze']) expect(run([command, '-'], `${map}${text}\n`).stdout).to.equal(`${line}\n`)
+  })
+
   it('fail at standard input without a document, as inject does: the command before them in a pipeline has failed', () => {
     for (const args of [
       ['validate', '-'],

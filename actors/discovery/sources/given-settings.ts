@@ -4,9 +4,19 @@
  */
 import { resolve } from 'node:path'
 import { separateSources } from '../../../src/config/config-sources.ts'
-import { defaultMeshConfig, type MeshConfig, type MeshNetworks, type ReadResult } from '../../../src/config/mesh-config.ts'
+import {
+  defaultMeshConfig,
+  faultsOfSetting,
+  type MeshConfig,
+  type MeshNetworks,
+  type ReadResult,
+  type SettingFaults,
+} from '../../../src/config/mesh-config.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
+
+/** Is told what is wrong with the text of a setting at a place. */
+export type SettingTold = (what: string, place: string, found: SettingFaults) => void
 
 /** The text of a setting, and what came of it. */
 export class SettingText<T> {
@@ -19,9 +29,12 @@ export class SettingText<T> {
   /** The warnings about the text in use. */
   warnings: readonly string[] = []
 
-  /** `what`: the name of the setting in messages. */
-  constructor(what: string, read: (content: string) => ReadResult<T>, log: Logger) {
+  readonly #told: SettingTold | undefined
+
+  /** `what`: the name of the setting in messages. `told`: called with what is wrong with each text. */
+  constructor(what: string, read: (content: string) => ReadResult<T>, log: Logger, told?: SettingTold) {
     this.#what = what
+    this.#told = told
     this.#read = read
     this.#log = log
   }
@@ -41,6 +54,7 @@ export class SettingText<T> {
     const log = this.#log('default')
     const result = 'fault' in content ? { error: content.fault } : this.#read(content.text)
     this.#trouble = 'error' in result ? { path: place, reason: result.error } : undefined
+    this.#told?.(this.#what, place, faultsOfSetting(result))
     if ('error' in result) {
       log.error(`${this.#what} ${place}: ${result.error}; the settings in force stay`)
       return undefined

@@ -1,5 +1,6 @@
 /** Tells the analyzer what a source has read and what is in force does not say (`SeenEvent`; docs/analysis.md, Y4). There is one of a source. */
 import type { FaultFound, SeenEvent } from '../../../protocols/messages/analysis.ts'
+import type { SettingFaults } from '../../../src/config/mesh-config.ts'
 import { type DocumentFault, type ParsedFile, placeOf } from '../../../src/config/parse.ts'
 import type { Peer, Replay } from '../../runtime/link.ts'
 import { seenObject } from '../events/seen-events.ts'
@@ -50,6 +51,13 @@ export class SeenReports {
       name: `${this.#source} ${name}`,
       faults: [...found('IST0106', parsed?.faults), ...found('IST0133', parsed?.warnings)],
     })
+  }
+
+  /** The text of a setting was read, such as the mesh configuration. */
+  setting(what: string, place: string, { faults, warnings }: SettingFaults): void {
+    const found = (code: FaultFound['code'], reasons: readonly string[]) =>
+      reasons.slice(0, mostTold).map((message) => ({ code, object: '', path: '', message, place: `${what} ${place}` }))
+    this.tell({ type: 'FaultsSeen', name: `${this.#source} ${what}`, faults: [...found('IST0106', faults), ...found('IST0133', warnings)] })
   }
 
   /** Everything was told, so that what was told before and is not among it is gone. */

@@ -84,6 +84,7 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
     const unwatchable = new Counter({ name: 'num_file_watcher_failures_total', help: 'failures to add file watchers', registers: [metrics] })
     const parts: WatchParts = {
       log,
+      settingRead: (what, place, found) => this.#seen?.setting(what, place, found),
       emit: (event) => {
         if (this.#queue) sendEvent(this.#queue, event)
         if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#repeatReplay()

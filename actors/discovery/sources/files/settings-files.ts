@@ -11,7 +11,7 @@ import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
-import { NetworkLookups, SettingText, usableMesh } from '../given-settings.ts'
+import { NetworkLookups, SettingText, type SettingTold, usableMesh } from '../given-settings.ts'
 import type { gatewayResolver } from '../resolve-gateways.ts'
 import { type Content, readFile, sameContent, signatureOf } from './file-content.ts'
 
@@ -25,6 +25,7 @@ export interface WatchParts {
   emit(event: SourceEvent): void
   /** Called for directories that exist and cannot be watched. */
   unwatchable(directory: string, error: Error): void
+  readonly settingRead?: SettingTold
 }
 
 /** Reads and watches the settings files. */
@@ -49,8 +50,8 @@ export class SettingsFiles {
     this.#parts = parts
     this.#lookups = new NetworkLookups(parts.log, (networks) => this.#emitNetworks(networks), resolve)
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
-    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#timeouts)
-    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#timeouts)
+    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts, this.#timeouts)
+    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts, this.#timeouts)
   }
 
   /** Reads both files, then watches them. Resolves when the gateways have been looked up, too. */
@@ -165,9 +166,9 @@ class SettingsFile<T> {
   #content: Content | undefined
   #signature: string | undefined
 
-  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, timeouts: FileTimeouts) {
+  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, { log, settingRead }: WatchParts, timeouts: FileTimeouts) {
     this.#path = path
-    this.#text = new SettingText(what, read, log)
+    this.#text = new SettingText(what, read, log, settingRead)
     this.#timeouts = timeouts
   }
 

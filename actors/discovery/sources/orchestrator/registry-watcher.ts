@@ -485,7 +485,10 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
       })
       const parts = [
         new RegistryPart(registry, { names, source, cluster }, usesSlices, send),
-        new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
+        new SettingsPart(settings, REVISION, {
+          ...{ source, log: context.log, send, mayDiffer },
+          told: seen && ((what, at, found) => seen.setting(what, at, found)),
+        }),
         ingresses,
         ...(roots ? [roots] : []),
         ...(INJECT_ENABLED ? [new InjectorPart({ ...{ namespace: settings.namespace, revision: REVISION, names }, webhookConfig, seen })] : []),

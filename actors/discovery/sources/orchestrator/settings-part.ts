@@ -10,7 +10,7 @@ import { cutSettings, type SettingsObject, settingsNames } from '../../../../src
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
-import { NetworkLookups, SettingText, usableMesh } from '../given-settings.ts'
+import { NetworkLookups, SettingText, type SettingTold, usableMesh } from '../given-settings.ts'
 import type { Follower, WatcherPart } from './watcher-part.ts'
 
 /** Interval at which gateways that were not found are looked up again, in milliseconds. */
@@ -22,6 +22,7 @@ export interface SettingsEvents {
   readonly source: string
   readonly log: Logger
   send(event: SourceEvent): void
+  readonly told: SettingTold | undefined
   /** What {@link WatcherPart.waitsFor} says may differ. */
   mayDiffer(): void
 }
@@ -59,8 +60,18 @@ export class SettingsPart implements WatcherPart {
   constructor(settings: ClusterSettings, revision: string, events: SettingsEvents) {
     this.#settings = settings
     this.#events = events
-    this.#mesh = { key: 'mesh', setting: 'mesh', text: new SettingText('mesh configuration', readMeshConfig, events.log), taken: undefined }
-    this.#networks = { key: 'meshNetworks', setting: 'networks', text: new SettingText('networks', readMeshNetworks, events.log), taken: undefined }
+    this.#mesh = {
+      key: 'mesh',
+      setting: 'mesh',
+      text: new SettingText('mesh configuration', readMeshConfig, events.log, events.told),
+      taken: undefined,
+    }
+    this.#networks = {
+      key: 'meshNetworks',
+      setting: 'networks',
+      text: new SettingText('networks', readMeshNetworks, events.log, events.told),
+      taken: undefined,
+    }
     this.#lookups = new NetworkLookups(events.log, (networks) => this.#found(networks))
     this.#retries = every(lookupMs, () => this.#lookups.retry()).unref()
     this.#names = settingsNames(revision)
