@@ -240,7 +240,7 @@ describe('the analysis of a running service of a real cluster', function () {
     const codesOf = () => (object().status?.validationMessages ?? []).map((each: { type: { code: string } }) => each.type.code)
     await until('the status', () => codesOf().includes('IST0106'))
     const [said] = object().status.validationMessages
-    expect([said.message, said.documentation_url]).to.deep.equal(['spec.servers: required, but missing', 'docs/analysis.md#codes'])
+    expect([said.message, said.documentation_url]).to.deep.equal(['spec.servers[0].tls: required for protocol HTTPS', 'docs/analysis.md#codes'])
     const told = 'Gateway/more/invalid, field'
     await running.output.says(told)
     // Whoever writes a status has the object read again.
