@@ -16,6 +16,7 @@ import { ConnectionBudget } from '../../src/xds/stream/budget.ts'
 import type { Catalog } from '../../src/xds/stream/catalog.ts'
 import { responseFrame } from '../../src/xds/stream/frames.ts'
 import { Plans } from '../../src/xds/stream/plans.ts'
+import { ReportedVersions } from '../../src/xds/stream/reported-versions.ts'
 import { XdsSession } from '../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../src/xds/stream/subscription.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../src/xds/type-urls.ts'
@@ -200,7 +201,7 @@ export class SimulatedProxy {
       return
     }
     const first = !this.session.watches.has(typeUrl)
-    const initialVersions = new Map(first ? this.#versions.get(typeUrl) : [])
+    const initialVersions = ReportedVersions.of((first && this.#versions.get(typeUrl)) || [])
     this.session.takeDelta({ ...head, rawSubscribe: raw(nonce === '' ? wanted : []), unsubscribe, initialVersions }, now)
   }
 }

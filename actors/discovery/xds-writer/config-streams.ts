@@ -40,7 +40,7 @@ export interface ConfigRequest {
   readonly nonce: string
   readonly error: { readonly code: number; readonly message: string } | undefined
   /** In delta the objects that the client has from an earlier stream, with their versions. */
-  readonly initialVersions?: ReadonlyMap<string, string>
+  readonly initialVersions?: Iterable<readonly [name: string, version: string]>
 }
 
 /** A type on a stream. */

@@ -146,3 +146,19 @@ export function* scanFields(message: Buffer, from = 0): Generator<WireField> {
     } else throw new MalformedMessage(`wire type ${wireType} is not supported`)
   }
 }
+
+/**
+ * Returns the end of the length-delimited field with a tag byte that starts at an offset; undefined if no such field of fewer than 16 KiB
+ * starts there.
+ */
+export function endOfField(message: Buffer, at: number, tag: number): number | undefined {
+  if (message[at] !== tag) return undefined
+  const low = message[at + 1] ?? message.length
+  const high = low > 127 ? (message[at + 2] ?? message.length) : 0
+  if (high > 127) return undefined
+  const end = contentOfField(message, at) + (low & 127) + high * 128
+  return end > message.length ? undefined : end
+}
+
+/** Returns the offset of the content of the field that {@link endOfField} finds at an offset. */
+export const contentOfField = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)

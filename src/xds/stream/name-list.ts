@@ -2,7 +2,9 @@
  * Fast comparison of a raw list of resource names with a list that was parsed before. Similar lists share long runs of identical bytes:
  * such runs are compared without parsing, and only the names between two runs are parsed.
  */
-import { checkName, contentOfName, endOfName } from './request.ts'
+import { contentOfField } from '../slab/wire.ts'
+import { endOfName } from './request.ts'
+import { checkName } from './request-limits.ts'
 
 /** The difference of a list to another list. */
 export interface ListDifference {
@@ -73,7 +75,7 @@ export class NameList {
       }
       const end = endOfName(raw, at)
       if (end === undefined || ++single > most) return undefined
-      const start = contentOfName(raw, at)
+      const start = contentOfField(raw, at)
       checkName(end - start, count++)
       const name = raw.toString('utf8', start, end)
       const known = this.#places.get(name)

@@ -10,6 +10,7 @@ import { Coverages } from './coverage.ts'
 import { type Entry, entryOf } from './entry.ts'
 import type { Group, VisibleGroup } from './group.ts'
 import { emptyPart, type Part, partOf, WholePart } from './parts.ts'
+import { ReportedForm, type ReportedVersions } from './reported-versions.ts'
 import { everything, isResourceName, type Subscription, takes } from './subscription.ts'
 import type { Holding, TypeState } from './type-state.ts'
 
@@ -55,6 +56,9 @@ const cacheBytes = 64 * 1024 * 1024
 /** Above this size of the cache, a result is only added when it is made for the second time. */
 const firstBytes = 32 * 1024 * 1024
 
+/** The maximum memory in bytes of what is compared with the versions that proxies report. */
+const formBytes = 32 * 1024 * 1024
+
 /** A cached plan or part, the groups whose bytes it holds, and the id of its subscription. */
 interface Kept {
   readonly made: Plan | Part
@@ -77,6 +81,8 @@ export class Plans {
   readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
   readonly #watched = new WeakSet<Subscription>()
   readonly #coverages = new Coverages()
+  /** What proxies report that have all of a holding. */
+  readonly #forms = new LRUCache<string, ReportedForm>({ maxSize: formBytes, sizeCalculation: ({ bytes }) => bytes })
   /** The missing names of each subscription by the key of the holding, the latest last. */
   readonly #missing = new WeakMap<Subscription, Map<string, readonly string[]>>()
 
@@ -270,17 +276,21 @@ export class Plans {
   }
 
   /** Returns a plan with the difference to the versions that a reconnecting proxy reported in `initial_resource_versions` (D7). */
-  reconnected(typeUrl: string, state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
-    const entries: Entry[] = []
-    const present = new Set<string>()
-    for (const entry of state.entries()) {
-      if (!takes(subscription, typeUrl, entry.name)) continue
-      present.add(entry.name)
-      if (versions.get(entry.name) !== entry.version) entries.push(entry)
-    }
-    const gone = [...versions.keys()].filter((name) => !present.has(name) && takes(subscription, typeUrl, name))
-    const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !present.has(name) && !versions.has(name))
+  reconnected(typeUrl: string, state: TypeState, versions: ReportedVersions, subscription: Subscription): Plan {
+    const { unreported, others } = versions.differencesTo(this.#formOf(typeUrl, state))
+    const entries = unreported.flatMap((name) => (takes(subscription, typeUrl, name) ? (state.find(name) ?? []) : []))
+    const gone = [...others.keys()].filter((name) => takes(subscription, typeUrl, name) && !state.find(name))
+    const missing = this.missing(subscription, state).filter((name) => isResourceName(typeUrl, name) && !others.has(name))
     return { ...planOf(entries, true, [...gone, ...missing]), changed: new Set(entries.map(({ name }) => name)) }
+  }
+
+  #formOf(typeUrl: string, state: TypeState): ReportedForm {
+    const key = `${typeUrl}|${state.holding.key}`
+    const known = this.#forms.get(key)
+    if (known) return known
+    const form = new ReportedForm(state.entries())
+    this.#forms.set(key, form)
+    return form
   }
 }
 

@@ -1,5 +1,7 @@
 /** Reads discovery requests from the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
-import { MalformedMessage, scanFields, WireError, type WireField } from '../slab/wire.ts'
+import { contentOfField, endOfField, MalformedMessage, scanFields, WireError, type WireField } from '../slab/wire.ts'
+import { type ReportedVersions, VersionFields } from './reported-versions.ts'
+import { checkName, limits } from './request-limits.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
@@ -23,15 +25,9 @@ export interface DeltaRequest {
   /** The `resource_names_subscribe` fields as received. */
   readonly rawSubscribe: Buffer
   readonly unsubscribe: readonly string[]
-  readonly initialVersions: ReadonlyMap<string, string>
+  readonly initialVersions: ReportedVersions
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
-
-/**
- * The maximum length in bytes of a resource name, a type URL, the message of a NACK and a nonce, and the maximum number of names in one
- * request.
- */
-const limits = { name: 4096, typeUrl: 512, refusal: 4096, nonce: 256, names: 500_000 }
 
 const namesField = 3
 /** The tag byte of a name field: field number and wire type 2 (length-delimited). */
@@ -44,54 +40,38 @@ export const requestFault = (error: Error): string =>
 /** Reads a state-of-the-world request. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer): SotwRequest {
   const request: SotwHead = { node: undefined, hasVersion: false, typeUrl: '', nonce: '', error: undefined }
-  const names = new Runs(message)
-  for (const field of fieldsBesideNames(message, names)) takeField(request, field)
+  const names = new NameFields(message)
+  for (const field of fieldsBeside(message, [names])) takeField(request, field)
   return { ...request, rawNames: names.bytes() }
 }
 
-/**
- * Yields the fields of a request other than the names to subscribe to, and adds the places of the names to `names`. Both kinds of requests
- * have these names in field 3.
- */
-function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> {
+/** Fields of which a request has thousands, one after another. */
+interface ManyFields {
+  readonly field: number
+  /** Takes those that follow each other from `first` on, and returns where they end. Throws {@link WireError}. */
+  take(message: Buffer, first: WireField): number
+}
+
+/** Yields the fields of a request other than those of which it has many. */
+function* fieldsBeside(message: Buffer, many: readonly ManyFields[]): Generator<WireField> {
   let from: number | undefined = 0
   while (from !== undefined) {
     const start: number = from
     from = undefined
     for (const field of scanFields(message, start)) {
-      if (field.field !== namesField || !field.bytes) {
+      const fields = field.bytes && many.find((fields) => fields.field === field.field)
+      if (!fields) {
         yield field
         continue
       }
-      from = Math.max(field.end, endOfNames(message, field.start))
-      names.add(field.start, from)
+      from = fields.take(message, field)
       break
     }
   }
 }
 
-/**
- * Returns where a run of consecutive name fields ends. Every ACK of the state of the world repeats thousands of names. A field that
- * {@link endOfName} cannot read is left to `scanFields`.
- */
-function endOfNames(message: Buffer, from: number): number {
-  let at = from
-  for (let end = endOfName(message, at); end !== undefined; end = endOfName(message, at)) at = end
-  return at
-}
-
 /** Returns the end of the name field of fewer than 16 KiB that starts at an offset; undefined if no such field starts there. */
-export function endOfName(message: Buffer, at: number): number | undefined {
-  if (message[at] !== nameTag) return undefined
-  const low = message[at + 1] ?? message.length
-  const high = low > 127 ? (message[at + 2] ?? message.length) : 0
-  if (high > 127) return undefined
-  const end = contentOfName(message, at) + (low & 127) + high * 128
-  return end > message.length ? undefined : end
-}
-
-/** Returns the offset of the name itself in the name field that starts at an offset. */
-export const contentOfName = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)
+export const endOfName = (message: Buffer, at: number): number | undefined => endOfField(message, at, nameTag)
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
 
@@ -104,8 +84,9 @@ function takeField(request: SotwHead, { field, bytes }: WireField): void {
   else if (field === 6) request.error = readStatus(bytes)
 }
 
-/** Joins ranges of a message. Adjacent ranges are joined without copying. */
-class Runs {
+/** The names to subscribe to, which both kinds of requests have in the same field. Those that follow each other are joined without copying. */
+class NameFields {
+  readonly field = namesField
   readonly #message: Buffer
   readonly #runs: { start: number; end: number }[] = []
 
@@ -113,10 +94,14 @@ class Runs {
     this.#message = message
   }
 
-  add(start: number, end: number): void {
+  /** A field that {@link endOfName} cannot read is left to `scanFields`. Every ACK of the state of the world repeats thousands of names. */
+  take(message: Buffer, { start, end: first }: WireField): number {
+    let end = first
+    for (let next = endOfName(message, end); next !== undefined; next = endOfName(message, end)) end = next
     const last = this.#runs.at(-1)
     if (last?.end === start) last.end = end
     else this.#runs.push({ start, end })
+    return end
   }
 
   bytes(): Buffer {
@@ -133,25 +118,17 @@ export function readDeltaRequest(message: Buffer): DeltaRequest {
   let nonce = ''
   let error: DeltaRequest['error']
   const unsubscribe: string[] = []
-  const subscribe = new Runs(message)
-  const initialVersions = new Map<string, string>()
-  for (const { field, bytes } of fieldsBesideNames(message, subscribe)) {
+  const subscribe = new NameFields(message)
+  const versions = new VersionFields()
+  for (const { field, bytes } of fieldsBeside(message, [subscribe, versions])) {
     if (!bytes) continue
     if (field === 1) node = bytes
     else if (field === 2) typeUrl = typeUrlOf(bytes)
     else if (field === 4) unsubscribe.push(nameOf(bytes, unsubscribe.length))
-    else if (field === 5) {
-      let name = ''
-      let version = ''
-      for (const entry of scanFields(bytes)) {
-        if (entry.field === 1 && entry.bytes) name = nameOf(entry.bytes, initialVersions.size)
-        if (entry.field === 2 && entry.bytes) version = entry.bytes.toString()
-      }
-      initialVersions.set(name, version)
-    } else if (field === 6) nonce = nonceOf(bytes)
+    else if (field === 6) nonce = nonceOf(bytes)
     else if (field === 7) error = readStatus(bytes)
   }
-  return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions, error }
+  return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions: versions.versions(), error }
 }
 
 /** Returns the names in raw name fields, without repetitions. Throws {@link WireError}. */
@@ -160,22 +137,13 @@ export function namesIn(raw: Buffer): Set<string> {
   let count = 0
   let at = 0
   for (let end = endOfName(raw, at); end !== undefined; end = endOfName(raw, at)) {
-    const start = contentOfName(raw, at)
+    const start = contentOfField(raw, at)
     checkName(end - start, count++)
     names.add(raw.toString('utf8', start, end))
     at = end
   }
   for (const { bytes } of scanFields(raw, at)) if (bytes) names.add(nameOf(bytes, count++))
   return names
-}
-
-/**
- * Checks the length in bytes of a name that follows `count` others. Throws {@link WireError} if the name is too long or the request has too
- * many names.
- */
-export function checkName(length: number, count: number): void {
-  if (length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
-  if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
 }
 
 function nameOf(bytes: Buffer, count: number): string {

@@ -17,12 +17,13 @@ import {
   virtualHostType,
 } from '../type-urls.ts'
 import { AskedNames } from './asked-names.ts'
-import { type ConnectionBudget, memoryOf } from './budget.ts'
+import type { ConnectionBudget } from './budget.ts'
 import type { Catalog } from './catalog.ts'
 import { ClusterGate } from './cluster-gate.ts'
 import { onlyIn } from './name-set.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { ReadableSecrets } from './readable-secrets.ts'
+import { ReportedVersions } from './reported-versions.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, keptList, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
 import { type TypeState, versionOf } from './type-state.ts'
@@ -201,13 +202,10 @@ export class XdsSession {
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
       watch.dueInFull = legacy || !asked.isEmpty
       if (watch.dueInFull && request.initialVersions.size > 0) {
-        let bytes = 0
-        for (const [name, version] of request.initialVersions) bytes += memoryOf(name, version)
-        this.#budget.versions.take(bytes)
-        watch.versionBytes = bytes
-        watch.initialVersions = new Map(request.initialVersions)
+        this.#budget.versions.take(request.initialVersions.memory)
+        watch.initialVersions = request.initialVersions
         if (typeUrl === endpointType) {
-          for (const name of this.#warming) watch.initialVersions.delete(name)
+          for (const name of this.#warming) watch.initialVersions.forget(name)
           this.#warming = noNames
         }
       }
@@ -236,8 +234,11 @@ export class XdsSession {
     }
     for (const name of asked.names) watch.dueNames.add(name)
     // The proxy may have dropped resources that it unsubscribed from or subscribed to again.
-    for (const names of [unsubscribe, asked.names]) for (const name of names) watch.initialVersions?.delete(name)
-    if (asked.wildcard) watch.initialVersions?.clear()
+    for (const names of [unsubscribe, asked.names]) for (const name of names) watch.initialVersions?.forget(name)
+    if (asked.wildcard && watch.initialVersions) {
+      this.#dropVersions(watch)
+      watch.initialVersions = ReportedVersions.of([])
+    }
     if (watch.typeUrl === routeType) this.#makeHostsDue(asked.names)
     if (asked.wildcard) watch.dueInFull = true
   }
@@ -258,8 +259,7 @@ export class XdsSession {
   }
 
   #dropVersions(watch: Watch): void {
-    this.#budget.versions.free(watch.versionBytes)
-    watch.versionBytes = 0
+    this.#budget.versions.free(watch.initialVersions?.memory ?? 0)
     watch.initialVersions = undefined
   }
 
@@ -460,7 +460,7 @@ export class XdsSession {
     const endpoints = this.watches.get(endpointType)
     if (!endpoints) this.#warming = names
     else {
-      for (const name of names) endpoints.initialVersions?.delete(name)
+      for (const name of names) endpoints.initialVersions?.forget(name)
       if (!endpoints.dueInFull) for (const name of names) if (endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
     }
   }

@@ -1,4 +1,5 @@
 /** The state of one type on one stream: the subscription, the last responses and how they were answered. */
+import type { ReportedVersions } from './reported-versions.ts'
 import type { keptList, Subscription } from './subscription.ts'
 import type { Holding } from './type-state.ts'
 
@@ -43,9 +44,8 @@ export interface Watch {
   readonly dueNames: Set<string>
   /** Subscribed names that stale lists left out. They are sent again if the next list has them: the proxy has dropped the resources. */
   readonly leftOut: Set<string>
-  /** `initial_resource_versions`, until the first response is made, and the bytes that they count for in the budget. */
-  initialVersions: Map<string, string> | undefined
-  versionBytes: number
+  /** `initial_resource_versions`, until the first response is made. */
+  initialVersions: ReportedVersions | undefined
   lastError: Rejection | undefined
   /** Digest of the policies of the class at the time of the last acknowledged response; undefined before the first ACK. */
   acknowledgedPolicies: string | undefined
@@ -75,7 +75,6 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     dueNames: new Set(),
     leftOut: new Set(),
     initialVersions: undefined,
-    versionBytes: 0,
     lastError: undefined,
     unanswered: new Map(),
     acknowledgedPolicies: before?.acknowledgedPolicies,

@@ -14,6 +14,7 @@ import { elementHead, scanFields, textField } from '../../../../src/xds/slab/wir
 import { ConnectionBudget } from '../../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../../src/xds/stream/catalog.ts'
 import { type Plan, Plans } from '../../../../src/xds/stream/plans.ts'
+import { ReportedVersions } from '../../../../src/xds/stream/reported-versions.ts'
 import { type SessionParts, XdsSession } from '../../../../src/xds/stream/session.ts'
 import { everything, type Subscription, Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import type { Holding } from '../../../../src/xds/stream/type-state.ts'
@@ -199,7 +200,7 @@ class Client {
     const first = nonce === ''
     if (this.delta)
       this.session.takeDelta(
-        { ...common, rawSubscribe: first ? this.#names : none, unsubscribe: [], initialVersions: first ? new Map(this.held) : new Map() },
+        { ...common, rawSubscribe: first ? this.#names : none, unsubscribe: [], initialVersions: ReportedVersions.of(first ? this.held : []) },
         0,
       )
     else this.session.takeSotw({ ...common, hasVersion: this.held.size > 0, rawNames: this.#names }, 0)
@@ -295,7 +296,7 @@ describe('classes with hidden hosts', () => {
                 expect(sorted(contentOf(difference, delta))).to.deep.equal(sorted(new Map([...changed, ...emptied(gone)])))
                 expect(plain(difference.removed)).to.deep.equal(plain(gone))
                 if (delta) {
-                  const back = plans.reconnected(typeUrl, state, before, subscription)
+                  const back = plans.reconnected(typeUrl, state, ReportedVersions.of(before), subscription)
                   expect(sorted(contentOf(back, true))).to.deep.equal(sorted(new Map(changed)))
                   expect(plain(back.removed)).to.deep.equal(plain(new Set([...gone, ...missing])))
                 }
