@@ -152,7 +152,7 @@ export class ReportedForm {
     const all = [...resources]
     this.names = all.map(({ name }) => name)
     for (const [index, { name, version }] of all.entries()) this.#indexes.set(contentOf(name, version).toString('latin1'), index)
-    this.bytes = all.reduce((sum, { name, version }) => sum + memoryOf(name, version), 0)
+    this.bytes = all.reduce((sum, { name, version }) => sum + memoryOf(name, version), ownBytes)
   }
 
   /** Returns the index of the name whose content is that from `start` to `end`. */
