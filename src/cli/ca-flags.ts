@@ -17,7 +17,11 @@ const clusterFlags = {
 }
 
 /** Flags of `ca show`, `ca trust` and `ca accept-time`. */
-export const outputFlag = { output: text({ char: 'o', default: '', description: "'json' for programs" }), ...clusterFlags }
+export const outputFlag = {
+  output: text({ char: 'o', default: '', description: "'json' for programs" }),
+  json: toggle({ description: 'the same as --output json' }),
+  ...clusterFlags,
+}
 
 /** Flags of `ca ledger`. */
 export const ledgerFlags = {

@@ -77,30 +77,30 @@ export interface CaAccess {
 }
 
 /** Prints roots, intermediates, expiries and the stage of a rotation. */
-export async function show(access: CaAccess, { output }: FlagValues<typeof outputFlag>): Promise<void> {
-  const asJson = isJson(output)
+export async function show(access: CaAccess, flags: FlagValues<typeof outputFlag>): Promise<void> {
+  const asJson = isJson(flags)
   const status = await statusOf(access)
   print(asJson ? JSON.stringify(status, null, 2) : authorityText(status))
 }
 
 /** Prints who holds which certificate until when. */
-export async function showLedger(access: CaAccess, { output, identity }: FlagValues<typeof ledgerFlags>): Promise<void> {
-  const asJson = isJson(output)
+export async function showLedger(access: CaAccess, { identity, ...flags }: FlagValues<typeof ledgerFlags>): Promise<void> {
+  const asJson = isJson(flags)
   const rows = (await ledgerOf(access)).filter((row) => row.identity.includes(identity))
   print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
 }
 
 /** Trusts a root again that was distrusted. Rejects when the root is unknown. */
-export async function trust(access: CaAccess, { output }: FlagValues<typeof outputFlag>, id: string): Promise<void> {
-  const asJson = isJson(output)
+export async function trust(access: CaAccess, flags: FlagValues<typeof outputFlag>, id: string): Promise<void> {
+  const asJson = isJson(flags)
   const answer = await serverOr(access, 'change', (authority) => authority.trust(id))
   if ('refused' in answer) throw new Error(answer.refused)
   print(asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`)
 }
 
 /** Accepts the time of the wall clock, although it contradicts the recorded time. */
-export async function acceptTime(access: CaAccess, { output }: FlagValues<typeof outputFlag>): Promise<void> {
-  const asJson = isJson(output)
+export async function acceptTime(access: CaAccess, flags: FlagValues<typeof outputFlag>): Promise<void> {
+  const asJson = isJson(flags)
   const answer = await serverOr(access, 'accept-time', (authority) => authority.acceptTime())
   const { wall, dispute } = answer
   print(
@@ -133,8 +133,8 @@ export async function importFiles(access: CaAccess, flags: FlagValues<typeof imp
 }
 
 /** Begins the rotation of the own root, or takes it one stage further. Rejects when something blocks it. */
-export async function rotate(access: CaAccess, { output, 'dry-run': isDry, force }: FlagValues<typeof rotateFlags>): Promise<void> {
-  const asJson = isJson(output)
+export async function rotate(access: CaAccess, { 'dry-run': isDry, force, ...flags }: FlagValues<typeof rotateFlags>): Promise<void> {
+  const asJson = isJson(flags)
   if (isDry) {
     const status = await statusOf(access)
     return print(asJson ? JSON.stringify(status.rotation, null, 2) : blockersText(status))
@@ -150,8 +150,8 @@ export async function rotate(access: CaAccess, { output, 'dry-run': isDry, force
 }
 
 /** Distrusts a root at once, and prints who is cut off. Rejects when the root is unknown. */
-export async function distrust(access: CaAccess, { output, 'dry-run': isDry }: FlagValues<typeof distrustFlags>, id: string): Promise<void> {
-  const asJson = isJson(output)
+export async function distrust(access: CaAccess, { 'dry-run': isDry, ...flags }: FlagValues<typeof distrustFlags>, id: string): Promise<void> {
+  const asJson = isJson(flags)
   const answer = await serverOr(access, isDry ? 'show' : 'change', (authority) => authority.distrust(id, isDry))
   if ('refused' in answer) throw new Error(answer.refused)
   print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
@@ -189,7 +189,7 @@ async function serverOr<Answer>(access: CaAccess, purpose: Purpose, ask: (author
   }
 }
 
-function isJson(output: string): boolean {
+function isJson({ output, json }: { readonly output: string; readonly json: boolean }): boolean {
   if (output !== '' && output !== 'json') throw new Error("--output must be 'json'")
-  return output === 'json'
+  return json || output === 'json'
 }

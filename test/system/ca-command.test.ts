@@ -55,7 +55,7 @@ describe('pilot-discovery ca', () => {
     }
     await service.start()
     await until('the authority', async () => (await ca('show')).code === 0)
-    const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityStatus
+    const page = async () => JSON.parse((await ca('show', '--json')).stdout) as AuthorityStatus
     return { service, ca, renew, page, plugged, made, port }
   }
 

@@ -26,6 +26,7 @@ describe('pilot-discovery on the command line', () => {
     expect((await runCommand(['version'])).stdout).to.match(
       /^version\.BuildInfo\{Version:"0\.1\.0", GitRevision:".*", GolangVersion:".*", BuildStatus:".*", GitTag:".*"\}\n$/,
     )
+    expect((await runCommand(['version', '--json'])).stdout).to.equal((await runCommand(['version', '-o', 'json'])).stdout)
     expect(Object.keys(JSON.parse((await runCommand(['version', '-o', 'json', '--short=false'])).stdout).clientVersion)).to.deep.equal([
       'version',
       'revision',
@@ -285,7 +286,9 @@ describe('pilot-discovery on the command line', () => {
     try {
       await service.start()
       await service.stop()
-      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal([
+      // The bound of the young generation sets a flag of its own whenever a collection finds it there (`young-generation.test.ts`), on a slow machine at the start too.
+      const flags = (await service.output.whole()).match(/^V8 (?!--semi-space-growth-factor).*$/gm)
+      expect(flags).to.deep.equal([
         'V8 --heap-growing-percent=100',
         'V8 --initial-heap-size=96',
         'V8 --no-single-threaded-gc-in-background',

@@ -2,10 +2,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import type { Proxy as ShownProxy } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../src/cli/admin-client.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -218,5 +220,26 @@ describe('commands that ask a running server', () => {
     expect((await run('proxy-status', '--address', 'a/b')).stderr).to.contain('--address: "a/b" is not an address')
     expect((await run('proxy-status', '--token-file', file)).stderr).to.equal('Error: --token-file needs --address\n')
     expect((await run('proxy-status', '--address', '127.0.0.1:1')).stderr).to.match(/^Error: http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/)
+  })
+
+  it('asks at the secured port over TLS, whose certificate has to come from given roots', async () => {
+    const secured = new Service()
+    const made = new ServingCertificates(secured.dir)
+    for (const authority of ['ca', 'other']) made.authority(authority)
+    made.issue('server', 'ca', 1, 'subjectAltName=DNS:localhost\n')
+    const port = await freePort()
+    secured.flags.push('--secureGRPCAddr', `127.0.0.1:${port}`, ...made.servingFlags())
+    try {
+      await secured.start()
+      const token = join(secured.authorityDir, 'token')
+      writeFileSync(token, (await runCommand(['token', '-n', 'mesh-system'], secured.env)).stdout)
+      const asked = (...flags: string[]) =>
+        runCommand(['proxy-status', '--address', `https://localhost:${port}`, '--token-file', token, ...flags], secured.env)
+      expect((await asked('--ca-file', made.file('ca.pem'))).stdout).to.equal('No proxy is connected.\n')
+      for (const flags of [['--ca-file', made.file('other.pem')], []]) expect((await asked(...flags)).stderr).to.match(/^Error: https:.*certificate/)
+      expect((await asked('--ca-file', made.file('none'))).stderr).to.match(/^Error: --ca-file: .*none/)
+    } finally {
+      await secured.dispose()
+    }
   })
 })
