@@ -16,8 +16,6 @@ export interface InjectionStatus {
   readonly revision: string
   /** The group that was set for the volumes of the pod; absent: none was. */
   readonly fsGroup?: number
-  /** True where the pod had no security context before that. */
-  readonly securityContext?: true
 }
 
 /** Containers of the user with names of injected ones: what they set is set in these. */
@@ -51,18 +49,17 @@ export function statusOf({ spec }: Pod, original: Pod, revision: string, names: 
 }
 
 /** Returns a pod with a group for its volumes where it has none, and what its status has of that. */
-export function withFsGroup(pod: Pod, fsGroup: number): readonly [Pod, Pick<InjectionStatus, 'fsGroup' | 'securityContext'>] {
-  const { securityContext: given } = pod.spec
-  const context = mapping(given)
+export function withFsGroup(pod: Pod, fsGroup: number): readonly [Pod, Pick<InjectionStatus, 'fsGroup'>] {
+  const context = mapping(pod.spec.securityContext)
   if (context.fsGroup !== undefined && context.fsGroup !== null) return [pod, {}]
-  return [withSpec(pod, { securityContext: { ...context, fsGroup } }), { fsGroup, ...(given === undefined && { securityContext: true }) }]
+  return [withSpec(pod, { securityContext: { ...context, fsGroup } }), { fsGroup }]
 }
 
-/** Returns a pod without the group that its status says it was given. */
-function withoutFsGroup(pod: Pod, { fsGroup, securityContext: isOwn }: InjectionStatus): Pod {
+/** Returns a pod without the group that its status says it was given. An empty security context means the same as none, which API servers write as one. */
+function withoutFsGroup(pod: Pod, { fsGroup }: InjectionStatus): Pod {
   const { fsGroup: given, ...context } = mapping(pod.spec.securityContext)
   if (fsGroup === undefined || given !== fsGroup) return pod
-  return withSpec(pod, { securityContext: isOwn && Object.keys(context).length === 0 ? undefined : context })
+  return withSpec(pod, { securityContext: Object.keys(context).length === 0 ? undefined : context })
 }
 
 /** Reads the status of a pod. Undefined for a pod without one, and for one that cannot be read: nothing is known to be injected then. */
@@ -89,7 +86,6 @@ export function readStatus(pod: Pod, names: MeshNames): InjectionStatus | undefi
     imagePullSecrets: list('imagePullSecrets'),
     revision,
     ...group,
-    ...(value.securityContext === true && { securityContext: true }),
   }
 }
 
