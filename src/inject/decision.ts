@@ -1,4 +1,5 @@
 /** Decides whether a pod gets a sidecar (docs/injection.md, N3). */
+import { mapping } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { selectsLabels } from '../snapshot/discovery.ts'
 import { givenIn, meshKey } from './annotations.ts'
@@ -20,14 +21,19 @@ export type DecisionRules = Pick<InjectionConfiguration, 'policy' | 'neverInject
 const yes = (reason: string): Decision => ({ isInjected: true, reason })
 const no = (reason: string): Decision => ({ isInjected: false, reason })
 
+/** Whether a pod runs on Windows, where the containers of the agent do not: it says so, or its nodes do. */
+const isForWindows = ({ os, nodeSelector }: Pod['spec']): boolean =>
+  mapping(os).name === 'windows' || mapping(nodeSelector)['kubernetes.io/os'] === 'windows'
+
 /** Decides: the first rule that applies counts. */
 export function decideInjection(
-  { metadata: { annotations, labels = {} }, spec: { hostNetwork } }: Pod,
+  { metadata: { annotations, labels = {} }, spec }: Pod,
   namespace: string,
   rules: DecisionRules,
   names: MeshNames,
 ): Decision {
-  if (hostNetwork === true) return no('it uses the network of its node (hostNetwork)')
+  if (isForWindows(spec)) return no('it runs on Windows (os, nodeSelector), and the agent does not')
+  if (spec.hostNetwork === true) return no('it uses the network of its node (hostNetwork)')
   if (ignoredNamespaces.has(namespace)) return no(`namespace ${namespace} belongs to the orchestrator`)
   const key = meshKey(names, 'sidecar', 'inject')
   const asked = givenIn(annotations, key, names)

@@ -133,16 +133,38 @@ function runTemplates(before: Pod, namespace: string, { request, settings, proxy
     added = withMovedSidecar(more, more)
     merged = mergedPod(name, withMovedSidecar(merged, added), patch)
   }
+  checkNames(merged, added)
   return { merged, added }
 }
 
-function mergedPod(template: string, pod: Pod, patch: object): Pod {
+/** Returns a pod with a part merged into it. What the part has besides directives is checked in the result, since these are no part of a pod. */
+function mergedPod(template: string, pod: Pod, patch: Mapping): Pod {
   try {
     return readPod(mergePod(pod, patch))
   } catch (error) {
     if (error instanceof MergeError) throw new InjectionError(`template ${template}: its output cannot be merged into the pod: ${error.message}`)
+    if (error instanceof InjectionError) throw new InjectionError(`template ${template}: its output is not part of a pod: ${error.message}`)
     throw error
   }
+}
+
+/** Refuses a pod in which a volume or a container of the user and an injected one of its name cannot be one, which the API server would do without the reason. */
+function checkNames(merged: Pod, { spec }: Pod): void {
+  const injectedVolumes = new Set(spec.volumes?.map(({ name }) => name))
+  for (const { name, ...types } of merged.spec.volumes ?? []) {
+    const given = Object.keys(types)
+    if (injectedVolumes.has(name) && given.length > 1)
+      throw new InjectionError(
+        `volume ${name}: the pod and the templates have a volume of this name, of other types (${given.join(', ')}): rename that of the pod`,
+      )
+  }
+  const before = new Set(merged.spec.initContainers?.map(({ name }) => name))
+  const injected = new Set([...(spec.initContainers ?? []), ...(spec.containers ?? [])].map(({ name }) => name))
+  const twice = merged.spec.containers?.find(({ name }) => before.has(name) && injected.has(name))
+  if (twice)
+    throw new InjectionError(
+      `container ${twice.name}: one of containers and one of initContainers have this name, of which templates inject one: rename that of the pod`,
+    )
 }
 
 /** The names of the templates of a pod: those of its annotation, else the configured ones; aliases stand for the names that they list. */
@@ -164,7 +186,10 @@ function rendered(template: Template, data: Value, budget: Budget): string {
   }
 }
 
-function patchOf(name: string, text: string): Pod {
+type Mapping = Readonly<Record<string, unknown>>
+
+/** Reads the output of a template: a part of a pod with directives of the merge, and nulls for what it removes. */
+function patchOf(name: string, text: string): Mapping {
   const fail = (reason: string): never => {
     throw new InjectionError(`template ${name}: its output is not part of a pod: ${reason}`)
   }
@@ -172,21 +197,37 @@ function patchOf(name: string, text: string): Pod {
   const [document = { value: {} }, another] = quick === notPlain ? readDocuments(text) : [{ value: quick }]
   if (another) return fail('more than one document')
   if ('error' in document) return fail(document.error)
-  try {
-    return readPod(document.value ?? {})
-  } catch (error) {
-    return fail((error as Error).message)
-  }
+  const patch = document.value ?? {}
+  return isMapping(patch) ? patch : fail('expected a mapping')
 }
 
-/** Returns the part of a pod with containers named in the spelling that the pod has, and the agent among those that run before the others if it is there. */
-function asPlaced(patch: Pod, pod: Pod): Pod {
+/** The lists of a patch that name containers. */
+const containerLists = ['containers', 'initContainers', '$setElementOrder/containers', '$setElementOrder/initContainers'] as const
+
+/** Returns the patch with containers named in the spelling that the pod has, and the agent among those that run before the others if it is there. */
+function asPlaced(patch: Mapping, pod: Pod): Mapping {
+  if (!isMapping(patch.spec)) return patch
+  const { spec } = patch
   const there = new Set(allContainers(pod).map(({ name }) => name))
-  const named = mapContainers(patch, (container) => {
+  const named = (container: unknown) => {
+    if (!isMapping(container) || typeof container.name !== 'string') return container
     const name = containerSpellings(container.name).find((spelling) => there.has(spelling))
     return name === undefined || name === container.name ? container : { ...container, name }
-  })
-  return withMovedSidecar(named, pod)
+  }
+  const lists = containerLists.flatMap((list) => (Array.isArray(spec[list]) ? [[list, spec[list].map(named)] as const] : []))
+  return { ...patch, spec: withAgentBefore({ ...spec, ...Object.fromEntries(lists) }, pod) }
+}
+
+/** Returns the specification of a patch with its agent among the containers that run before the others, where that of the pod is. */
+function withAgentBefore(spec: Mapping, pod: Pod): Mapping {
+  const target = pod.spec.initContainers?.find(isSidecar)
+  const { containers, initContainers } = spec
+  if (!target || !Array.isArray(containers)) return spec
+  const isAgent = (container: unknown) => isMapping(container) && container.name === target.name
+  const agents = containers.filter(isAgent)
+  if (agents.length === 0) return spec
+  const before: readonly unknown[] = Array.isArray(initContainers) ? initContainers : []
+  return { ...spec, containers: containers.filter((container) => !isAgent(container)), initContainers: [...before, ...agents] }
 }
 
 /** Returns the pod with its container of the agent among those that run before the others, where another pod has it. */

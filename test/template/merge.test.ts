@@ -2,8 +2,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { injectPod } from '../../src/inject/inject-pod.ts'
 import { type MergedFields, podFields } from '../../src/inject/pod-merge-keys.ts'
 import { mergePod } from '../../src/inject/strategic-merge.ts'
+import { injectionConfiguration, injectionSettings } from '../harness/injection.ts'
 import { runs, seed } from '../harness/seed.ts'
 import { askGo, type MergeCase } from './ask-go.ts'
 import { mergeCase } from './pods.ts'
@@ -66,12 +68,44 @@ const patches: Readonly<Record<string, unknown>> = {
   'has scalars among objects': { spec: { containers: [1] } },
   'asks for what there is not': { spec: { $patch: 'merge' } },
   'merges owners': { metadata: { ownerReferences: [{ uid: '2' }, { uid: '1', kind: 'Y' }] } },
+  'replaces a list, and deletes elements of another': {
+    spec: {
+      containers: [{ $patch: 'replace' }, container('z')],
+      volumes: [
+        { name: 'data', $patch: 'delete' },
+        { name: 'new', emptyDir: {} },
+      ],
+    },
+  },
+  'removes lists and labels': { metadata: { labels: null }, spec: { volumes: null, initContainers: null } },
   'is empty': {},
   'is empty in its lists': { spec: { containers: [], volumes: [] } },
 }
 
 describe('the merge of a pod and a patch is that of the orchestrator', () => {
   for (const [what, patch] of Object.entries(patches)) it(`when the patch ${what}`, () => expect(differences([{ pod, patch }])).to.deep.equal([]))
+
+  it('when the patch is the output of a template that injects', () => {
+    // A pod with these is none.
+    const { 'changes the type of a field': _, ...usual } = patches
+    // Each port once: what the user's containers set is merged once more (docs/injection.md, N8).
+    const { containers, ...rest } = pod.spec
+    const given = { ...pod, spec: { ...rest, containers: containers.map((each) => ({ ...each, ports: [] })) } }
+    const answers = askGo(Object.values(usual).map((patch) => ({ pod: given, patch })))
+    for (const [at, [what, patch]] of Object.entries(usual).entries()) {
+      const settings = injectionSettings({
+        configuration: injectionConfiguration({ templates: { sidecar: JSON.stringify(patch) } }),
+        setsFsGroup: false,
+      })
+      const inject = () => injectPod({ pod: given, namespace: 'shop' }, settings) as { pod: { spec: unknown; metadata: { labels?: unknown } } }
+      const { merged, error } = answers[at] as { merged?: { spec: unknown; metadata: { labels?: unknown } }; error?: string }
+      if (error !== undefined) expect(inject, what).to.throw(/template sidecar: its output/)
+      else {
+        const injected = inject().pod
+        expect([injected.spec, injected.metadata.labels], what).to.deep.equal([merged?.spec, merged?.metadata.labels])
+      }
+    }
+  })
 
   it('for pods and patches at random', () => {
     expect(differences(fc.sample(mergeCase, { numRuns: runs(5000), seed })).slice(0, 1)).to.deep.equal([])

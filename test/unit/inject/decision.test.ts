@@ -52,6 +52,18 @@ describe('the decision on injection', () => {
     expect(decide({ metadata: { labels: { 'sidecar.mesh.io/inject': 'true' } } }, 'shop', { ...rules, policy: 'disabled' })).to.equal(false)
   })
 
+  it('leaves out pods for Windows, whatever they ask for', () => {
+    const rules = { policy: 'enabled', neverInjectSelector: [], alwaysInjectSelector: [] }
+    const asked = { metadata: { annotations: { 'sidecar.mesh.io/inject': 'true' } } }
+    for (const spec of [{ os: { name: 'windows' } }, { nodeSelector: { 'kubernetes.io/os': 'windows' } }])
+      expect(decideInjection(readPod({ ...asked, spec }), 'shop', rules, names)).to.deep.equal({
+        isInjected: false,
+        reason: 'it runs on Windows (os, nodeSelector), and the agent does not',
+      })
+    for (const spec of [{ os: { name: 'linux' } }, { os: null, nodeSelector: { 'kubernetes.io/os': 'linux' } }])
+      expect(decide({ ...asked, spec }, 'shop', rules)).to.equal(true)
+  })
+
   it('takes the mesh form before the alias, and selects labels in both', () => {
     const rules = { policy: 'disabled', neverInjectSelector: [], alwaysInjectSelector: [{ matchLabels: { 'mesh.io/rev': 'a' } }] }
     expect(decide({ metadata: { annotations: { 'sidecar.mesh.io/inject': 'true', 'sidecar.istio.io/inject': 'false' } } }, 'shop', rules)).to.equal(

@@ -216,6 +216,45 @@ describe('templates of users', () => {
     expect(failure('- a')).to.match(/^template sidecar: its output is not part of a pod: .*expected a mapping/)
     expect(failure('spec: {containers: [{image: x}]}')).to.match(/spec.containers\[0\].name: expected text/)
     expect(failure('a: 1\n---\nb: 1')).to.match(/more than one document/)
+    expect(failure('spec: {containers: [{name: app, $patch: merge}]}')).to.match(
+      /^template sidecar: its output cannot be merged into the pod: spec.contai/,
+    )
+    expect(failure('spec: {hostNetwork: "yes"}')).to.equal(
+      'template sidecar: its output is not part of a pod: spec.hostNetwork: expected true or false',
+    )
+  })
+
+  it('may replace lists, delete elements and remove fields, also by the other name of an injected container', () => {
+    const specWith = (second: string, pod = podWith(), settings: Parameters<typeof injectionSettings>[0] = {}) => {
+      const configuration = injectionConfiguration({ templates: { ...defaultConfig.templates, second }, defaultTemplates: ['sidecar', 'second'] })
+      return injected(pod, injectionSettings({ ...settings, configuration })).spec
+    }
+    expect(specWith('spec: {containers: [{$patch: replace}, {name: z, image: z}]}').containers).to.deep.equal([{ name: 'z', image: 'z' }])
+    expect(specWith('spec: {initContainers: [{name: istio-init, $patch: delete}]}').initContainers).to.deep.equal([])
+    const isNative = { hasNativeSidecars: true }
+    expect(namesOf(specWith('spec: {containers: [{name: istio-proxy, $patch: delete}]}', podWith(), isNative).initContainers)).to.deep.equal([
+      'mesh-init',
+    ])
+    const bare = specWith('spec: {volumes: null, imagePullSecrets: null}', podWith({}, { imagePullSecrets: [{ name: 'own' }] }))
+    expect([bare.volumes, bare.imagePullSecrets]).to.deep.equal([undefined, undefined])
+  })
+
+  it('cannot share the name of a volume or a container with the pod where the two cannot be one', () => {
+    const refused = (spec: object, settings = injectionSettings()) => expect(() => injected(podWith({}, spec), settings))
+    for (const name of ['mesh-envoy', 'mesh-token'])
+      refused({ volumes: [{ name, configMap: { name: 'own' } }] }).to.throw(
+        InjectionError,
+        `volume ${name}: the pod and the templates have a volume of this name, of other types (configMap, ${name === 'mesh-envoy' ? 'emptyDir' : 'projected'}): rename that of the pod`,
+      )
+    for (const name of ['mesh-init', 'istio-init'])
+      for (const settings of [injectionSettings(), native])
+        refused({ containers: [{ name, image: 'x' }] }, settings).to.throw(
+          InjectionError,
+          `container ${name}: one of containers and one of initContainers have this name, of which templates inject one: rename that of the pod`,
+        )
+    expect(namesOf(injected(podWith({}, { volumes: [{ name: 'mesh-envoy', emptyDir: {} }] })).spec.volumes)).to.include('mesh-envoy')
+    // What is wrong without injection is left to the API server.
+    expect(namesOf(injected(podWith({}, { volumes: [{ name: 'own', configMap: {}, emptyDir: {} }] })).spec.volumes)).to.include('own')
   })
 })
 
