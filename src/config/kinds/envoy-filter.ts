@@ -1,7 +1,25 @@
 /** EnvoyFilter: patches to the resources made for the proxies that it selects. */
+import { presentFilterName } from '../../model/filter-names.ts'
 import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
-import { anything, type Fault, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
+import {
+  anything,
+  type Fault,
+  flag,
+  integer,
+  isMapping,
+  list,
+  map,
+  oneOf,
+  type Read,
+  type Report,
+  record,
+  reject,
+  required,
+  type Shape,
+  text,
+  unused,
+} from '../shape.ts'
 import { selectorLabels } from '../shapes/hosts.ts'
 import { checkTargets, idleTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -120,8 +138,19 @@ const configPatch = record(
     }
     const reason = withoutEffect(value.applyTo, operation, names)
     if (reason !== undefined) report.warnings.push({ path: `${path}.patch.operation`, reason: `has no effect: ${reason}` })
+    const { filter } = filterChain ?? {}
+    tellDeprecated(listenerFilter, `${path}.match.listener.listenerFilter`, report)
+    tellDeprecated(filter?.name, `${path}.match.listener.filterChain.filter.name`, report)
+    tellDeprecated(filter?.subFilter?.name, `${path}.match.listener.filterChain.filter.subFilter.name`, report)
+    if (filterKinds.has(value.applyTo) && isMapping(value.patch.value)) tellDeprecated(value.patch.value.name, `${path}.patch.value.name`, report)
   },
 )
+
+/** Warns of a deprecated name of a filter. */
+function tellDeprecated(name: unknown, path: string, { warnings }: Report): void {
+  const present = typeof name === 'string' ? presentFilterName(name) : undefined
+  if (present !== undefined) warnings.push({ path, reason: `${JSON.stringify(name)} is a deprecated name: use ${JSON.stringify(present)}` })
+}
 
 const spec = record(
   {

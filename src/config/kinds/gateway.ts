@@ -2,7 +2,7 @@
 import { isPlainHttp } from '../../model/protocol.ts'
 import { integer, list, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
 import { ip, port, selectorLabels } from '../shapes/hosts.ts'
-import { needsAuthorities, serverTls } from '../shapes/tls.ts'
+import { needsAuthorities, serverTls, tellParameters } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 /** `<host>` or `<namespace>/<host>`. The namespace may be `.` (that of the Gateway) or `*` (any), the host may be `*` or `*.<suffix>`. */
@@ -30,7 +30,9 @@ const gatewayServer = record(
     if (!secure && value.tls && !(isPlainHttp(protocol) && isRedirect)) reject(report, `${path}.tls`, `not allowed for protocol ${protocol}`)
     if (secure && value.tls?.httpsRedirect)
       report.warnings.push({ path: `${path}.tls.httpsRedirect`, reason: `has no effect: it is for servers in plain text, not for ${protocol}` })
-    if (secure && value.tls) checkMode(value.tls, `${path}.tls`, report)
+    if (!secure || !value.tls) return
+    checkMode(value.tls, `${path}.tls`, report)
+    tellParameters(value.tls, `${path}.tls`, report)
   },
 )
 

@@ -3,6 +3,7 @@
  * not have (docs/resources.md, F3).
  */
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
+import { presentFilterName } from '../../model/filter-names.ts'
 import { adds, isMerge, type Patch, type PatchContext } from './patches.ts'
 import { authentication, enforcedNoMore, enforcedOtherwise, isHttpPolicy, isPolicyFilter } from './policy-filters.ts'
 
@@ -11,36 +12,9 @@ export const managerName = 'envoy.filters.network.http_connection_manager'
 /** The HTTP filter that must be last. */
 export const routerName = 'envoy.filters.http.router'
 
-/** Deprecated filter names that patches may use. */
-const canonicalNames: Readonly<Record<string, string>> = {
-  'envoy.http_connection_manager': managerName,
-  'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
-  'envoy.mongo_proxy': 'envoy.filters.network.mongo_proxy',
-  'envoy.mysql_proxy': 'envoy.filters.network.mysql_proxy',
-  'envoy.redis_proxy': 'envoy.filters.network.redis_proxy',
-  'envoy.ratelimit': 'envoy.filters.network.ratelimit',
-  'envoy.router': routerName,
-  'envoy.buffer': 'envoy.filters.http.buffer',
-  'envoy.cors': 'envoy.filters.http.cors',
-  'envoy.csrf': 'envoy.filters.http.csrf',
-  'envoy.fault': 'envoy.filters.http.fault',
-  'envoy.grpc_web': 'envoy.filters.http.grpc_web',
-  'envoy.grpc_json_transcoder': 'envoy.filters.http.grpc_json_transcoder',
-  'envoy.health_check': 'envoy.filters.http.health_check',
-  'envoy.ip_tagging': 'envoy.filters.http.ip_tagging',
-  'envoy.lua': 'envoy.filters.http.lua',
-  'envoy.ext_authz': 'envoy.filters.http.ext_authz',
-  'envoy.rate_limit': 'envoy.filters.http.ratelimit',
-  'envoy.listener.http_inspector': 'envoy.filters.listener.http_inspector',
-  'envoy.listener.original_dst': 'envoy.filters.listener.original_dst',
-  'envoy.listener.original_src': 'envoy.filters.listener.original_src',
-  'envoy.listener.proxy_protocol': 'envoy.filters.listener.proxy_protocol',
-  'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
-}
-
 /** Whether a filter is the one that a patch names. A patch that names none matches every filter. */
 export const sameFilter = (wanted: string | undefined, name: string): boolean =>
-  wanted === undefined || wanted === name || (Object.hasOwn(canonicalNames, wanted) && canonicalNames[wanted] === name)
+  wanted === undefined || wanted === name || presentFilterName(wanted) === name
 
 interface Named {
   readonly name: string

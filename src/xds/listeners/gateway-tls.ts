@@ -1,6 +1,7 @@
 /** TLS of gateway servers: `envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext` (docs/resources.md, G6, G7, K1). */
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
+import { cipherSuites } from '../../config/shapes/tls.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../message.ts'
 import { certificateName } from '../secrets/secret-names.ts'
@@ -11,12 +12,6 @@ import { type Certificates, certificateContext } from '../security/mutual-tls.ts
 type ServerTls = NonNullable<GatewayServer['tls']>
 
 const tlsVersions: Readonly<Record<string, number>> = { TLS_AUTO: 0, TLSV1_0: 1, TLSV1_1: 2, TLSV1_2: 3, TLSV1_3: 4 }
-const knownCiphers = new Set(
-  'ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA'.split(
-    ' ',
-  ),
-)
-
 /** Whether a server terminates TLS. */
 export const terminates = ({ tls }: GatewayServer): boolean =>
   tls?.mode !== undefined && tls.mode !== 'PASSTHROUGH' && tls.mode !== 'AUTO_PASSTHROUGH'
@@ -36,7 +31,7 @@ export function serverSocket({ tls = {} }: GatewayServer, certificates: Certific
   const params = {
     ...(tls.minProtocolVersion ? { tlsMinimumProtocolVersion: tlsVersions[tls.minProtocolVersion] } : {}),
     ...(tls.maxProtocolVersion ? { tlsMaximumProtocolVersion: tlsVersions[tls.maxProtocolVersion] } : {}),
-    cipherSuites: [...new Set(tls.cipherSuites)].filter((name) => knownCiphers.has(name)),
+    cipherSuites: [...new Set(tls.cipherSuites)].filter((name) => cipherSuites.has(name)),
   }
   const requires = tls.mode === 'MUTUAL' || tls.mode === 'MESH_MUTUAL'
   const context = pack(DownstreamTlsContextSchema, {

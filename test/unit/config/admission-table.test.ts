@@ -19,6 +19,19 @@ const locality = (setting: object) => policy({ loadBalancer: { localityLbSetting
 const custom = (rule: object) => ({ action: 'CUSTOM', provider: { name: 'x' }, rules: [rule] })
 const patched = (more: object, patch: object = { operation: 'MERGE', value: {} }) => ({ configPatches: [{ applyTo: 'CLUSTER', patch, ...more }] })
 
+/** A Gateway with one server of these settings of TLS. */
+const tlsServer = (tls: object) => ({ servers: [server({ protocol: 'HTTPS' }, { tls: { mode: 'SIMPLE', credentialName: 'c', ...tls } })] })
+const known = 'ECDHE-RSA-AES128-GCM-SHA256'
+const removed = (listener: object, applyTo = 'HTTP_FILTER') => patched({ applyTo, match: { listener } }, { operation: 'REMOVE' })
+const added = (name: string) =>
+  patched(
+    { applyTo: 'HTTP_FILTER' },
+    {
+      operation: 'INSERT_BEFORE',
+      value: { name, typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors' } },
+    },
+  )
+
 /** By kind: what is wrong with a spec, the spec, and the fault. */
 const table: Readonly<Record<string, readonly (readonly [what: string, spec: object, fault: RegExp])[]>> = {
   AuthorizationPolicy: [
@@ -250,6 +263,56 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
 
 /** By kind: what other implementations refuse and is told as a warning (docs/operation.md, W6), the spec, and the warning of a review. */
 const warned: typeof table = {
+  Gateway: [
+    [
+      'an unknown cipher suite',
+      tlsServer({ cipherSuites: ['FOO', known] }),
+      /tls.cipherSuites\[0\]: "FOO" is not a cipher suite that Envoy knows: left out/,
+    ],
+    [
+      'a misspelt cipher suite',
+      tlsServer({ cipherSuites: [known, 'ECDHE-RSA-AES256-GCM-SHA348'] }),
+      /cipherSuites\[1\]: .*; did you mean "ECDHE-RSA-AES256-GCM-SHA384"\?/,
+    ],
+    ['a cipher suite twice', tlsServer({ cipherSuites: [known, known] }), /cipherSuites\[1\]: "ECDHE-RSA-AES128-GCM-SHA256" is listed twice/],
+    [
+      'a cipher suite of TLS 1.3 alone',
+      tlsServer({ cipherSuites: ['TLS_AES_128_GCM_SHA256'] }),
+      /cipherSuites\[0\]: .* has no effect: the cipher suites of TLS 1.3 .*; .*cipherSuites: none of these cipher suites is used/,
+    ],
+    [
+      'cipher suites of TLS 1.3 alone',
+      tlsServer({ minProtocolVersion: 'TLSV1_3', cipherSuites: [known] }),
+      /tls.cipherSuites: has no effect: the cipher suites of TLS 1.3/,
+    ],
+    [
+      'versions of TLS that exclude each other',
+      tlsServer({ minProtocolVersion: 'TLSV1_3', maxProtocolVersion: 'TLSV1_2' }),
+      /tls.minProtocolVersion: no client can connect: TLSV1_3 is newer than maxProtocolVersion/,
+    ],
+    [
+      'a newest version of TLS below the oldest one of Envoy',
+      tlsServer({ maxProtocolVersion: 'TLSV1_1' }),
+      /tls.maxProtocolVersion: no client can connect: TLSV1_1 is older than TLSV1_2/,
+    ],
+  ],
+  EnvoyFilter: [
+    [
+      'deprecated names of filters in a match',
+      removed({ filterChain: { filter: { name: 'envoy.http_connection_manager', subFilter: { name: 'envoy.lua' } } } }),
+      /filter.name: "envoy.http_connection_manager" is a deprecated name: use "envoy.filters.network.http_connection_manager"; .*subFilter.name: "envoy.lua" .* use "envoy.filters.http.lua"/,
+    ],
+    [
+      'a deprecated name of a listener filter',
+      removed({ listenerFilter: 'envoy.listener.tls_inspector' }, 'LISTENER_FILTER'),
+      /listener.listenerFilter: .* use "envoy.filters.listener.tls_inspector"/,
+    ],
+    [
+      'a deprecated name of an added filter',
+      added('envoy.cors'),
+      /patch.value.name: "envoy.cors" is a deprecated name: use "envoy.filters.http.cors"/,
+    ],
+  ],
   VirtualService: [
     [
       'an exponential delay',
@@ -294,6 +357,17 @@ describe('validation', () => {
           .to.match(warning)
           .and.not.include('error ')
       })
+
+  it('takes cipher suites, versions of TLS and names of filters that have an effect, without a warning', () => {
+    const tls = { minProtocolVersion: 'TLSV1_0', maxProtocolVersion: 'TLSV1_1', cipherSuites: [known, 'AES128-SHA'] }
+    for (const [kind, spec] of [
+      ['Gateway', tlsServer(tls)],
+      ['Gateway', tlsServer({ minProtocolVersion: 'TLS_AUTO', maxProtocolVersion: 'TLSV1_2' })],
+      ['EnvoyFilter', added('envoy.filters.http.cors')],
+      ['EnvoyFilter', removed({ listenerFilter: 'envoy.filters.listener.tls_inspector' }, 'LISTENER_FILTER')],
+    ] as const)
+      expect(made(kind, spec).answer).to.deep.equal({ allowed: true, warnings: [] })
+  })
 
   for (const [name, rows] of Object.entries(table))
     for (const [what, spec, fault] of rows)
