@@ -40,7 +40,11 @@ export class OfflineMesh {
   /** Whether there are clusters whose names are not known. */
   #hasOtherClusters = false
 
-  constructor(settings: Settings, patchFaults: PatchCheck = () => []) {
+  /** The namespace of objects of files that name none; undefined: they are in none. */
+  readonly #namespace: string | undefined
+
+  constructor(settings: Settings, patchFaults: PatchCheck = () => [], namespace?: string) {
+    this.#namespace = namespace
     const { features, names, domain } = settings
     this.#settings = settings
     this.#origin = { names, source: 'files', cluster: features.CLUSTER_ID }
@@ -69,7 +73,7 @@ export class OfflineMesh {
       this.#ofFiles.add(resourceKey(resource))
       this.#addForeign(value, resource)
     }
-    const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', seen)
+    const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', { seen, namespace: this.#namespace })
     const [first] = parsed.faults
     const isOfOthers = [...parsed.foreign.keys()].some((kind) => kind !== withoutKind)
     if (!isMeant && !hasObjects && parsed.objects.length + parsed.secrets.length === 0 && (first || !isOfOthers)) {

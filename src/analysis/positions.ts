@@ -23,12 +23,14 @@ export class FilePositions {
   readonly #texts: readonly DocumentText[]
   readonly #read = new Map<number, Located | undefined>()
   readonly #domain: string
+  readonly #namespace: string
   readonly #canonicalKey: (key: string) => string
 
-  /** `domain`: that of the mesh. */
-  constructor(content: string, domain: string) {
+  /** `domain`: that of the mesh. `namespace`: that of objects that name none. */
+  constructor(content: string, domain: string, namespace = 'default') {
     this.#texts = documentTexts(content)
     this.#domain = domain
+    this.#namespace = namespace
     this.#canonicalKey = meshNames(domain).canonicalKey
   }
 
@@ -72,7 +74,7 @@ export class FilePositions {
     return items.items.find((item): item is Node => {
       if (!isMap(item)) return false
       const own = item.get('kind') ?? kind
-      const given = item.getIn(['metadata', 'namespace']) ?? 'default'
+      const given = item.getIn(['metadata', 'namespace']) || this.#namespace
       return own === kind && item.getIn(['metadata', 'name']) === name && (given === namespace || kind === 'Namespace')
     })
   }

@@ -1,6 +1,7 @@
 /** The flags and arguments of `pilot-discovery analyze` and `validate`. */
 import { string } from '@oclif/core/args'
 import type { Level } from '../analysis/finding.ts'
+import { isObjectName } from '../names/object-names.ts'
 import { type FlagValues, text, toggle } from './flags.ts'
 
 /** What is to be analyzed, and how the result is written. */
@@ -14,6 +15,8 @@ export interface AnalyzeOrder {
   readonly failOn: Level
   /** The DNS suffix of the cluster. */
   readonly domain: string
+  /** The namespace of objects that name none; empty: that of the context of the cluster, or `default`. */
+  readonly namespace?: string
   /** The cluster that is read beside the files; undefined: none. */
   readonly cluster?: ClusterOrder | undefined
 }
@@ -43,13 +46,17 @@ export const clusterFlags = {
   cluster: toggle({ description: 'reads the objects of a cluster, of which files override those of the same name' }),
   orchconfig: text({ default: '', description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given' }),
   context: text({ default: '', description: 'context in it; the current one when not given' }),
-  namespace: text({ char: 'n', default: '', description: 'namespace of the cluster whose objects are analyzed; all when not given' }),
+  namespace: text({
+    char: 'n',
+    default: '',
+    description: 'namespace of objects that name none; with --cluster, only objects of this one are analyzed',
+  }),
 }
 
 /** Returns the cluster of a command line. Throws an Error for flags that are without effect. */
 export function clusterOrder({ cluster, orchconfig, context, namespace }: FlagValues<typeof clusterFlags>): ClusterOrder | undefined {
   if (cluster) return { orchconfig, context, namespace }
-  const idle = Object.entries({ orchconfig, context, namespace }).find(([, value]) => value !== '')
+  const idle = Object.entries({ orchconfig, context }).find(([, value]) => value !== '')
   if (idle) throw new Error(`--${idle[0]} needs --cluster`)
   return undefined
 }
@@ -62,16 +69,17 @@ export function analyzeOrder(
   flags: FlagValues<typeof analyzeFlags>,
   args: readonly (string | undefined)[],
   isCheck: boolean,
-  cluster?: ClusterOrder,
+  { namespace = '', cluster }: Partial<Pick<AnalyzeOrder, 'namespace' | 'cluster'>> = {},
 ): AnalyzeOrder {
   const paths = args.filter((path) => path !== undefined)
   const unknown = paths.find((path) => path.startsWith('-') && path !== '-')
   if (unknown !== undefined) throw new Error(`unknown flag: ${unknown}`)
   if (paths.length === 0 && !cluster) throw new Error(`a file or directory is needed, or - for standard input${isCheck ? '' : ', or --cluster'}`)
+  if (namespace !== '' && !isObjectName(namespace)) throw new Error(`--namespace: ${JSON.stringify(namespace.slice(0, 100))} is not a name`)
   const failOn = levels.find((level) => level === flags['fail-on'])
   if (!failOn) throw new Error(`--fail-on: ${JSON.stringify(flags['fail-on'].slice(0, 100))} is not a level; choose from ${levels.join(', ')}`)
   if (flags.json && flags.sarif) throw new Error('--json and --sarif exclude each other')
-  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain, cluster }
+  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain, namespace, cluster }
 }
 
 /** Whether a finding of a level fails the command. */

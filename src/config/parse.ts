@@ -70,8 +70,7 @@ export function faultyFile(file: string, reason: string): ParsedFile {
 /**
  * Parses one file. Never throws: errors are in `faults`, and the valid documents are in `objects`. The result must be discarded if
  * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies. `revision`: that of this control plane; objects labelled with
- * another one are left out. `source`: the name of the source that has the file. `seen` is called with each object that is not one of a kind of the
- * mesh, and the number of its document.
+ * another one are left out. `source`: the name of the source that has the file. `reader`: what a command does besides.
  */
 export function parseConfigFile(
   file: string,
@@ -81,13 +80,13 @@ export function parseConfigFile(
   optOuts: OptOuts = new Set(),
   revision = '',
   source = 'files',
-  seen?: Seen,
+  { seen, namespace }: Reader = {},
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
   const documents = readDocuments(content)
   // Each of them may hold any object, and none is searched.
   if (documents[0] && 'error' in documents[0] && documents[0].error === tooManyDocuments) return faultyFile(file, tooManyDocuments)
-  const reading = new FileReading(file, names, { patterns, optOuts, revision, source }, seen, undecodedLines(content))
+  const reading = new FileReading(file, names, { patterns, optOuts, revision, source, namespace }, seen, undecodedLines(content))
   for (const [index, document] of documents.entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
@@ -131,6 +130,15 @@ interface Defined {
 interface Checks extends Pick<Report, 'patterns' | 'optOuts'> {
   readonly revision: string
   readonly source: string
+  readonly namespace?: string | undefined
+}
+
+/** What a command that reads files does, and a source does not. */
+export interface Reader {
+  /** Is called with each object that is not one of a kind of the mesh, and the number of its document. */
+  readonly seen?: Seen
+  /** The namespace of objects that name none; undefined: they are in none. */
+  readonly namespace?: string | undefined
 }
 
 /** Told of an object that is not one of a kind of the mesh. */
@@ -184,9 +192,11 @@ class FileReading {
   }
 
   /** Processes a document, or an item of a list of objects. `at`: the path of the item in the document. */
-  document(number: number, value: unknown, at: string): void {
-    if (value === null || value === undefined) return
-    const items = itemsOf(value)
+  document(number: number, given: unknown, at: string): void {
+    if (given === null || given === undefined) return
+    const { namespace } = this.#checks
+    const items = itemsOf(given)
+    const value = namespace === undefined || items ? given : inNamespace(given, namespace)
     if (items) {
       for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
       return
@@ -328,6 +338,14 @@ function itemsOf(value: unknown): { readonly field: string; readonly values: rea
   const { kind, apiVersion } = value
   const own = kind === 'List' ? {} : { kind: kind.slice(0, -'List'.length), apiVersion }
   return { field: 'items', values: value.items.map((item: unknown) => (isMapping(item) ? { ...own, ...item } : item)) }
+}
+
+/** Returns an object with a namespace, as if it were applied there; as it is where it names one, in whatever spelling, or has no metadata. */
+function inNamespace(value: unknown, namespace: string): unknown {
+  if (!isMapping(value) || !isMapping(value.metadata)) return value
+  const { metadata } = value
+  const isNamed = !isMissing(metadata.namespace) || spellingsOf(metadata, 'namespace').some((field) => field !== 'namespace')
+  return isNamed ? value : { ...value, metadata: { ...metadata, namespace } }
 }
 
 /** Contains unexpected errors of parsing: only the one document is faulty. */

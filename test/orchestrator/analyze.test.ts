@@ -16,6 +16,9 @@ interface Told {
   readonly file: string
 }
 
+/** A context of a configuration, in a namespace. */
+const inNamespace = (given: { readonly context: object }, namespace: string) => ({ ...given, context: { ...given.context, namespace } })
+
 describe('the analysis of a real cluster', function () {
   this.timeout(300_000)
   let cluster: TestCluster
@@ -119,6 +122,22 @@ describe('the analysis of a real cluster', function () {
     expect(shown(await found(['--cluster', '--orchconfig', cluster.adminConfig, file], {}))).to.deep.equal([
       'IST0127 Gateway shop/edge spec.selector',
     ])
+  })
+
+  it('takes objects of files without a namespace for those of the namespace of the context, or of the one that is asked for', async () => {
+    const file = join(cluster.dir, 'plain.yaml')
+    writeFileSync(file, 'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: plain}\nspec: {host: web}\n')
+    const context = join(cluster.dir, 'of-shop')
+    const config = JSON.parse(cluster.kubectl(['config', 'view', '--raw', '--flatten', '-o', 'json']))
+    writeFileSync(
+      context,
+      JSON.stringify({ ...config, contexts: config.contexts.map((each: { readonly context: object }) => inNamespace(each, 'shop')) }),
+    )
+    const ofPlain = async (...args: string[]) => shown(await found(['--cluster', ...args, file], {})).filter((line) => line.includes('plain'))
+    expect(await ofPlain('--orchconfig', context)).to.deep.equal([])
+    expect(await ofPlain('--orchconfig', cluster.adminConfig)).to.deep.equal(['IST0101 DestinationRule default/plain spec.host'])
+    expect(await ofPlain('--orchconfig', context, '--namespace', 'other')).to.deep.equal(['IST0101 DestinationRule other/plain spec.host'])
+    expect(await ofPlain('--orchconfig', cluster.adminConfig, '--namespace', 'shop')).to.deep.equal([])
   })
 
   it('says what it may not read, and takes that for nothing that is missing', async () => {

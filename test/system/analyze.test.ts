@@ -171,6 +171,26 @@ describe('pilot-discovery analyze and validate', () => {
     rmSync(empty, { recursive: true })
   })
 
+  it('take objects without a namespace for those of one, with the place of each finding, and validate as a server reads them', () => {
+    const manifest = [
+      'apiVersion: v1\nkind: Service\nmetadata: {name: reviews}\nspec: {selector: {app: reviews}, ports: [{name: http, port: 80}]}',
+      'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: reviews}\nspec: {template: {metadata: {labels: {app: reviews}}}}',
+      'apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: reviews}\nspec: {hosts: [reviews], http: [{route: [{destination: {host: reviews}}]}]}',
+      'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: reviews}\nspec: {selector: {matchLabels: {app: reviews}}}',
+      'apiVersion: v1\nkind: List\nitems:\n- apiVersion: networking.istio.io/v1\n  kind: DestinationRule\n  metadata: {name: r}\n  spec: {host: ratings}',
+    ].join('\n---\n')
+    write('plain.yaml', manifest)
+    const at = join(dir, 'plain.yaml')
+    const missing = (namespace: string) =>
+      `error IST0101 ${at}:27:10: DestinationRule ${namespace}/r: spec.host: there is no service ratings.${namespace}.svc.cluster.local, so the rule has no effect\n`
+    expect(run(['analyze', at]).stdout).to.equal(missing('default'))
+    expect(run(['analyze', '-n', 'shop', at]).stdout).to.equal(missing('shop'))
+    write('named.yaml', service)
+    expect(run(['analyze', '--namespace', 'shop', '--fail-on', 'info', join(dir, 'named.yaml')]).status).to.equal(0)
+    expect(run(['validate', at]).stdout).to.contain('AuthorizationPolicy reviews: metadata.namespace: required, but missing')
+    expect(run(['analyze', '-n', 'a b', at]).stderr).to.equal('Error: --namespace: "a b" is not a name\n')
+  })
+
   it('say what cannot be read or used of the command line', () => {
     const error = (...args: string[]) => run(args).stderr.trim()
     expect(error('analyze', join(dir, 'nosuch'))).to.contain(`Error: ${join(dir, 'nosuch')}: ENOENT`)

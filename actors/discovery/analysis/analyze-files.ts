@@ -9,7 +9,7 @@ import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import { FilePositions } from '../../../src/analysis/positions.ts'
 import { type Located, located, ofDocument, type PositionOf } from '../../../src/analysis/report.ts'
 import { analyzeSingleSubject } from '../../../src/analysis/single-objects.ts'
-import type { AnalyzeOrder } from '../../../src/cli/analyze-order.ts'
+import type { AnalyzeOrder, ClusterOrder } from '../../../src/cli/analyze-order.ts'
 import { readFeatures } from '../../../src/config/features.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
@@ -32,14 +32,17 @@ export interface FileAnalysis {
  * there, and for a cluster that cannot be reached.
  */
 export async function analyzeFiles(
-  { paths, isCheck, domain, cluster }: AnalyzeOrder,
+  { paths, isCheck, domain, namespace: asked, cluster }: AnalyzeOrder,
   input: Readable,
   environment: NodeJS.ProcessEnv,
 ): Promise<FileAnalysis> {
   const { features } = readFeatures(environment)
   const names = meshNames(features.MESH_DOMAIN)
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
-  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults)
+  const ofContext = async (order: ClusterOrder) => (await import('./cluster-objects.ts')).namespaceOf(order, features, environment)
+  // What is checked by itself is read as a server reads it, for which a policy without a namespace is none.
+  const namespace = isCheck ? undefined : asked || (cluster && (await ofContext(cluster))) || 'default'
+  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults, namespace)
   const [unread, ignored]: [Located[], string[]] = [[], []]
   const texts = new Map<string, string>()
   for await (const given of givenFiles(paths, input)) {
@@ -51,7 +54,7 @@ export async function analyzeFiles(
     }
   }
   const inCluster = cluster && (await (await import('./cluster-objects.ts')).addCluster(cluster, mesh, features, environment))
-  const positionOf = positionsIn(texts, names.domain)
+  const positionOf = positionsIn(texts, names.domain, namespace)
   const checked = [
     ...unread,
     ...(inCluster?.unread ?? []),
@@ -66,12 +69,12 @@ export async function analyzeFiles(
 }
 
 /** Finds positions in texts. A file is looked at when something is found in it. */
-function positionsIn(texts: ReadonlyMap<string, string>, domain: string): PositionOf {
+function positionsIn(texts: ReadonlyMap<string, string>, domain: string, namespace: string | undefined): PositionOf {
   const known = new Map<string, FilePositions>()
   return (file, document, key, path) => {
     const text = texts.get(file)
     if (text === undefined) return undefined
-    const positions = known.get(file) ?? new FilePositions(text, domain)
+    const positions = known.get(file) ?? new FilePositions(text, domain, namespace)
     known.set(file, positions)
     return positions.of(document, key, path)
   }

@@ -1,5 +1,6 @@
 /** Reads the cluster of `pilot-discovery analyze --cluster` into a mesh (docs/analysis.md, Y6). */
 import { homedir } from 'node:os'
+import { join } from 'node:path'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { type ClusterKind, foreignKinds, kindsOfGroup, meshGroups, meshKindsIn, unreadMessage } from '../../../src/analysis/cluster-kinds.ts'
 import type { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
@@ -11,9 +12,10 @@ import { isMapping } from '../../../src/config/shape.ts'
 import { injectorNames } from '../../../src/orchestrator/injector-object.ts'
 import { inNamespaces, namedResource, type Resource, shownResource } from '../../../src/orchestrator/resources.ts'
 import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { ApiSession } from '../cluster/api-session.ts'
 import { ClusterConnection } from '../cluster/cluster-connection.ts'
-import { connectionFiles } from '../cluster/connection-files.ts'
+import { connectionFiles, contextNamespace } from '../cluster/connection-files.ts'
 import { givenSources } from '../given/sources.ts'
 import { ClusterReader, Unread } from './cluster-reader.ts'
 
@@ -40,6 +42,20 @@ export async function addCluster(order: ClusterOrder, mesh: OfflineMesh, feature
     return await new ClusterReading(new ClusterReader(session), order, mesh, features).read()
   } finally {
     session.close()
+  }
+}
+
+/**
+ * The namespace of the context that a user has, which objects without one are applied to, or that of the pod; undefined: there is none, or it cannot be
+ * read, and then {@link addCluster} tells why.
+ */
+export async function namespaceOf(order: ClusterOrder, features: Features, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
+  try {
+    const origin = originOf(order, features, environment)
+    if (origin.from === 'files') return await contextNamespace(origin)
+    return origin.from === 'pod' ? (await readBoundedFile(join(origin.directory, 'namespace'))).trim() : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -51,6 +51,13 @@ export async function joinedFiles({ paths: files, context }: Extract<ClusterOrig
   return JSON.stringify({ apiVersion: 'v1', kind: 'Config', 'current-context': current, ...all })
 }
 
+/** The namespace of the context that is used; undefined: it names none. Rejects with an Error that names the file. */
+export async function contextNamespace(origin: Extract<ClusterOrigin, { from: 'files' }>): Promise<string | undefined> {
+  const { contexts, 'current-context': current } = JSON.parse(await joinedFiles(origin)) as { contexts: Mapping[]; 'current-context': string }
+  const { namespace } = mapping(contexts.find(({ name }) => name === current)?.context)
+  return typeof namespace === 'string' ? namespace : undefined
+}
+
 function configIn(text: string, file: string): Mapping {
   try {
     return readConnection(text)
