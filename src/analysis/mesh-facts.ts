@@ -16,11 +16,12 @@ type Labels = Readonly<Record<string, string>>
 /** Constants of a mesh. */
 export interface FactSettings extends Pick<World, 'domain' | 'names' | 'patchFaults'> {
   readonly mesh: MeshView
+  /** Namespaces that are there although files have no object of them. */
+  readonly namespaces?: readonly string[]
 }
 
 /** The label that stands for the namespace of a workload in the index of labels. No label has this name. */
 const namespaceLabel = '\0namespace'
-const none: Labels = {}
 
 /** Kinds of workloads of which there may be none in a mesh with others. */
 const entryKinds: ReadonlySet<string> = new Set(['WorkloadEntry', 'WorkloadGroup'])
@@ -51,6 +52,7 @@ export class MeshFacts implements World {
   readonly #wildcards = new Set<string>()
   readonly #servicesIn = new Map<string, Map<string, Service>>()
   readonly #namespaces = new Map<string, Labels>()
+  readonly #assumed: ReadonlySet<string>
   /** The Secrets by namespace, by the cluster that they were told of and by name. */
   readonly #secrets = new Map<string, Map<string, Map<string, SecretFacts>>>()
   /** Whether Secrets are known of those namespaces only of which they were told ({@link setSecrets}). */
@@ -71,7 +73,8 @@ export class MeshFacts implements World {
   /** The steps that are left to the object that is analyzed. */
   #stepsLeft = mostSteps
 
-  constructor({ domain, names, patchFaults, mesh }: FactSettings) {
+  constructor({ domain, names, patchFaults, mesh, namespaces }: FactSettings) {
+    this.#assumed = new Set(namespaces)
     this.domain = domain
     this.names = names
     this.patchFaults = patchFaults
@@ -369,9 +372,16 @@ export class MeshFacts implements World {
     return this.#servicesIn.get(namespace)?.get(name)
   }
 
+  hasNamespace(name: string): boolean {
+    this.#read(`namespace ${name}`)
+    if (!this.knowsNamespaces || this.#namespaces.has(name) || always.includes(name)) return true
+    if (this.#known.namespaces) return false
+    return this.#assumed.has(name) || name === this.mesh.rootNamespace || this.hasWorkloads(name) || this.servicesIn(name).length > 0
+  }
+
   namespaceLabels(name: string): Labels | undefined {
     this.#read(`namespace ${name}`)
-    return this.#namespaces.get(name) ?? (always.includes(name) ? none : undefined)
+    return this.#namespaces.get(name)
   }
 
   namespaces(): readonly string[] {

@@ -51,7 +51,8 @@ export class OfflineMesh {
     this.#state = new MeshState(settings, new Faults())
     this.#registry = new ClusterRegistry({ names, domain, cluster: features.CLUSTER_ID })
     this.#clusters = [features.CLUSTER_ID]
-    this.#facts = new MeshFacts({ domain, names, patchFaults, mesh: this.#view() })
+    const namespaces = [namespace ?? 'default', features.POD_NAMESPACE, 'istio-system']
+    this.#facts = new MeshFacts({ domain, names, patchFaults, mesh: this.#view(), namespaces })
   }
 
   #view() {

@@ -30,9 +30,9 @@ export function tellMissing(kind: KindName, path: string, consequence: string, {
   else tell('IST0101', at, `there is no ${kind} ${path}${consequence}`, () => suggestion(path, world.paths(kind)))
 }
 
-/** Tells a namespace that is known not to exist, and what follows. Returns whether it is. */
+/** Tells a namespace that is certain, or for files likely, not to exist, and what follows. Returns whether it is. */
 export function tellNoNamespace(name: string, consequence: string, { at, world, tell }: { at: string; world: World; tell: Tell }): boolean {
-  if (!world.knowsNamespaces || world.namespaceLabels(name) !== undefined) return false
+  if (world.hasNamespace(name)) return false
   tell('IST0101', at, `there is no namespace ${name}${consequence}`, () => suggestion(name, world.namespaces()))
   return true
 }
@@ -86,9 +86,9 @@ export const labelText = (labels: Labels): string =>
     .map(([key, value]) => `${key}=${value}`)
     .join(',')
 
-/** Whether it is certain that no service has a host: all objects that could give it were read. */
+/** Whether it is certain that no service has a host: all objects that could give it were read, and it is not that of the API server of every cluster. */
 export function isAbsent(host: string, world: World): boolean {
-  if (!world.isRead('ServiceEntry')) return false
+  if (!world.isRead('ServiceEntry') || host === `kubernetes.default.svc.${world.domain}`) return false
   const suffix = `.svc.${world.domain}`
   if (!host.endsWith(suffix)) return host.startsWith('*') ? world.isRead('Service') : true
   const [namespace, ...more] = host.slice(0, -suffix.length).split('.').reverse()

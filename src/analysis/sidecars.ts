@@ -4,7 +4,7 @@ import type { SidecarSpec } from '../config/kinds/sidecar.ts'
 import { hostsOverlap } from '../model/match.ts'
 import { sidecarsOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { isAbsent, listed } from './references.ts'
+import { isAbsent, listed, tellNoNamespace } from './references.ts'
 import { selectorPath } from './selectors.ts'
 import type { World } from './world.ts'
 
@@ -19,10 +19,8 @@ export function analyzeSidecar(sidecar: ConfigObject<SidecarSpec>, world: World,
       const at = `spec.egress[${index}].hosts[${number}]`
       if (scope.startsWith('~')) continue
       const owner = scope === '.' ? namespace : scope
-      if (owner !== '*' && world.knowsNamespaces && world.namespaceLabels(owner) === undefined)
-        tell('IST0101', at, `there is no namespace ${owner}, so nothing is imported`)
-      else if (host !== '*' && !isThere(host, world) && isAbsent(host, world))
-        tell('IST0101', at, `there is no service ${host}, so nothing is imported`)
+      if (owner !== '*' && tellNoNamespace(owner, ', so nothing is imported', { at, world, tell })) continue
+      if (host !== '*' && !isThere(host, world) && isAbsent(host, world)) tell('IST0101', at, `there is no service ${host}, so nothing is imported`)
     }
 }
 

@@ -56,7 +56,12 @@ export interface World {
   servicesIn(namespace: string): readonly Service[]
   /** Whether there is a Service, also one of which another definition of its host is in force. */
   hasService(namespace: string, name: string): boolean
-  /** The labels of a namespace; undefined: it does not exist. Only where {@link knowsNamespaces}. */
+  /**
+   * Whether a namespace may be there. Of files a namespace is also there that has a Service or a workload, that objects without one are applied to, or
+   * that is one of the control plane's or of every cluster.
+   */
+  hasNamespace(name: string): boolean
+  /** The labels of a namespace; undefined: it does not exist, or nothing says them. Only where {@link knowsNamespaces}. */
   namespaceLabels(name: string): Labels | undefined
   namespaces(): readonly string[]
   /** The Secrets with a name in a namespace, of all clusters; none: there is none. */

@@ -213,6 +213,29 @@ describe('the analysis of configuration', () => {
     ])
   })
 
+  it('takes namespaces that have services or workloads, and those of the control plane and of every cluster, for being there in files', () => {
+    const imported = ['services', 'workloads', 'kube-system', 'mesh-system', 'istio-system', 'default', 'pods']
+    const sidecar = object('Sidecar', 'shop/s', `{egress: [{hosts: [${imported.map((name) => `"${name}/*"`).join(', ')}]}]}`)
+    const all = [namespace('shop'), sidecar, service('services/web', http, 'selector: {}'), deployment('workloads', '{app: web}')]
+    expect(found(...all)).to.deep.equal(['IST0101 Sidecar/shop/s spec.egress[0].hosts[6]'])
+    expect(messages(...all)).to.deep.equal(['there is no namespace pods, so nothing is imported'])
+    expect(messages(namespace('pads'), ...all)[0]).to.contain('did you mean "pads"?')
+    // Labels of a namespace that only has a workload are not known, so neither is whether its pods get a sidecar.
+    expect(found(namespace('shop'), service('other/web', '{name: web, port: 80}'))).to.deep.equal(['IST0118 Service/other/web spec.ports[0].name'])
+    const policy = object('AuthorizationPolicy', 'other/p', '{}', 'security')
+    expect(found(namespace('shop'), policy)).to.deep.equal(['IST0101 AuthorizationPolicy/other/p metadata.namespace'])
+    expect(found(namespace('shop'), policy, service('other/web', http))).to.deep.equal([])
+    const mesh = new OfflineMesh(testSettings())
+    mesh.add('all.yaml', [namespace('shop'), policy, service('other/web', http)].join('\n---\n'))
+    mesh.know('namespaces')
+    expect(findingsOf(mesh).map(({ path }) => path)).to.deep.equal(['metadata.namespace'])
+  })
+
+  it('takes the service of the API server, which every cluster has, for being there', () => {
+    const host = 'kubernetes.default.svc.cluster.local'
+    expect(found(object('DestinationRule', 'shop/r', `{host: ${host}}`), routes('shop/v', 'api', to(`host: ${host}`)))).to.deep.equal([])
+  })
+
   it('finds Secrets of Gateways that are not there, or lack what the Gateway needs', () => {
     const gateway = object(
       'Gateway',
