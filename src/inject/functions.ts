@@ -142,6 +142,8 @@ const given: Record<string, TemplateFunction> = {
   appendMultusNetwork: templateFunction(['string', 'string'], (_, existing, network) => withNetwork(existing, network)),
   // Templates see none of the variables of the process: the second argument is what they get where one is not set.
   env: templateFunction(['string', 'string'], (_, _name, otherwise) => otherwise),
+  // With the template of a pod it has the data of that (render.ts).
+  render: templateFunction(['string'], () => fail('there is no data to render a text with')),
 }
 
 /** The functions by name. They replace those of sprig with the same name. */

@@ -7,8 +7,6 @@ import { isMapping, type Report } from '../config/shape.ts'
 import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
 import { containerSpellings, type MeshNames } from '../names/mesh-names.ts'
 import { Budget } from '../template/budget.ts'
-import type { Template } from '../template/template.ts'
-import { TemplateError, type Value } from '../template/values.ts'
 import type { AgentDefaults } from './agent-defaults.ts'
 import { checkAnnotations, givenIn, isOn, meshKey } from './annotations.ts'
 import type { InjectionConfiguration } from './configuration.ts'
@@ -18,6 +16,7 @@ import { orderedContainers } from './order.ts'
 import { type Owner, ownerOf } from './owner.ts'
 import { allContainers, type Container, hasMoreValues, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { rewriteProbes } from './probes.ts'
+import { renderTemplate } from './render.ts'
 import { isSidecar, sidecarOf, withVariables } from './sidecar.ts'
 import { overridesKey, readOverrides, statusKey, statusOf, strippedPod, withFsGroup } from './status.ts'
 import { MergeError, mergePod } from './strategic-merge.ts'
@@ -128,7 +127,7 @@ function runTemplates(before: Pod, namespace: string, { request, settings, proxy
       throw new InjectionError(
         `there is no template ${JSON.stringify(name)}; the configuration of injection has ${[...configuration.templates.keys()].sort().join(', ') || 'none'}`,
       )
-    const patch = asPlaced(patchOf(name, rendered(template, data, budget)), merged)
+    const patch = asPlaced(patchOf(name, renderTemplate(template, data, budget)), merged)
     const more = mergedPod(name, added, patch)
     added = withMovedSidecar(more, more)
     merged = mergedPod(name, withMovedSidecar(merged, added), patch)
@@ -174,16 +173,6 @@ function templatesOf({ metadata }: Pod, { defaultTemplates, aliases }: Injection
   const named = chosen.flatMap((name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : name === '' ? [] : [name]))
   // Once each, at its last place: whoever makes a pod could otherwise have a template rendered thousands of times.
   return [...new Set(named.reverse())].reverse()
-}
-
-/** Renders a template. Throws an {@link InjectionError} that names it. */
-function rendered(template: Template, data: Value, budget: Budget): string {
-  try {
-    return template.render(data, { budget })
-  } catch (error) {
-    if (error instanceof TemplateError) throw new InjectionError(`template ${error.message}`)
-    throw error
-  }
 }
 
 type Mapping = Readonly<Record<string, unknown>>

@@ -29,12 +29,13 @@ export interface Rendering {
 export class Template {
   readonly name: string
   readonly #tree: Tree
-  readonly #functions: Functions
+  /** The functions with which it was parsed. */
+  readonly functions: Functions
 
   constructor(name: string, tree: Tree, functions: Functions) {
     this.name = name
     this.#tree = tree
-    this.#functions = functions
+    this.functions = functions
   }
 
   /**
@@ -42,7 +43,7 @@ export class Template {
    * cannot be executed with the data, or exceeds a bound.
    */
   render(data: Value, { functions, bounds, budget = new Budget(bounds) }: Rendering = {}): string {
-    const all = functions ? new Map([...this.#functions, ...functions]) : this.#functions
+    const all = functions ? new Map([...this.functions, ...functions]) : this.functions
     const isChanging = [...this.#tree.functions].some((name) => changing.has(name))
     return placed(this.name, () => written(new Execution(this.#tree, all, budget).run(isChanging ? copied(data) : data)))
   }

@@ -188,6 +188,31 @@ describe('templates of users', () => {
     expect([spec.hostPID, spec.volumes]).to.deep.equal([false, [{ name: 'v', secret: { secretName: 's', defaultMode: 0o400 } }]])
   })
 
+  it('render texts with their own data and functions', () => {
+    const withTemplate = (sidecar: string, text: string, values: object = {}) =>
+      injected(
+        podWith({ annotations: { text } }),
+        injectionSettings({ configuration: injectionConfiguration({ templates: { sidecar } }, { ...values, text }) }),
+      )
+    const template = 'metadata: {labels: {was: {{ render (annotation .ObjectMeta "text" "") | quote }}}}'
+    const labelOf = (text: string, values = {}) => withTemplate(template, text, values).metadata.labels?.was
+    expect(labelOf('{{ .ObjectMeta.Name }}-{{ .Values.zone | upper }}', { zone: 'a' })).to.equal('web-A')
+    expect(labelOf('{{ render .Values.inner }}{{ $x := set .Values "inner" "2" }}!', { inner: '{{ .Values.zone }}', zone: 'b' })).to.equal('b!')
+    expect(() => labelOf('\n{{ none }}')).to.throw(
+      InjectionError,
+      'template sidecar: line 1: error calling render: text: line 2: function "none" not defined',
+    )
+    expect(() => labelOf('{{ fail "no" }}')).to.throw(InjectionError, /template sidecar: line 1: error calling render: text: line 1: .*no/)
+    expect(() => labelOf('{{ render .Values.text }}')).to.throw(InjectionError, 'texts render each other deeper than 10 levels')
+    expect(() => withTemplate('{{ range until 200 }}{{ render "x" }}{{ end }}', '')).to.throw(InjectionError, 'more than 100 texts are rendered')
+    const costly = () =>
+      expect(() => withTemplate('{{ range until 90 }}{{ render (repeat 100000 "{{1}}") }}{{ end }}', '')).to.throw(
+        InjectionError,
+        /more than 20000000/,
+      )
+    expect(cpuMs(costly)).to.be.below(3000)
+  })
+
   it('find annotations in both spellings', () => {
     for (const key of ['sidecar.istio.io/proxyCPU', 'sidecar.mesh.io/proxyCPU']) {
       const pod = injected(podWith({ annotations: { 'inject.mesh.io/templates': 'old', [key]: '100m' } }), settings)
