@@ -171,7 +171,7 @@ export const codes = {
   MESH0011: row(
     'RuleNeverMatches',
     'error',
-    'a rule of an AuthorizationPolicy that asks for what no request has, such as a principal in another form, an identity without mutual TLS, a path at a TCP port',
+    'a rule of an AuthorizationPolicy, or a match of a VirtualService, that asks for what no request has, such as a principal in another form, a method in small letters, a path without a slash, an identity without mutual TLS, a path at a TCP port',
     'correct the value, or add what it needs',
   ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),

@@ -6,6 +6,7 @@ import { isHttp } from '../model/protocol.ts'
 import type { Tell } from './finding.ts'
 import { peerMode } from './peer-modes.ts'
 import { listed, tellNoNamespace } from './references.ts'
+import { methodValueFault } from './request-values.ts'
 import { selectedNamespace } from './selectors.ts'
 import { servicesFor, sidecarWorkloads } from './workload-ports.ts'
 import type { World } from './world.ts'
@@ -34,6 +35,8 @@ const fieldKeys: Readonly<Record<string, string>> = {
 
 const identityKeys: ReadonlySet<string> = new Set(['source.principal', 'source.namespace', 'source.serviceAccount', 'source.trustDomain'])
 
+const methodKeys: ReadonlySet<string> = new Set(['request.method', 'request.headers[:method]'])
+
 /** Yields what a rule asks for. */
 function* askedIn({ from = [], to = [], when = [] }: AuthorizationRule, at: string): Generator<Asked> {
   const fields = function* (entry: Readonly<Record<string, readonly string[] | undefined>>, path: string): Generator<Asked> {
@@ -51,7 +54,10 @@ function* askedIn({ from = [], to = [], when = [] }: AuthorizationRule, at: stri
 /** Tells the rules of a policy that match nothing, or more than they say. */
 export function checkRules(object: Policy, world: World, tell: Tell): void {
   const rules = (object.spec.rules ?? []).map((rule, index) => [...askedIn(rule, `spec.rules[${index}]`)])
-  for (const asked of rules.flat()) if (asked.key === 'source.principal') checkPrincipals(asked, world, tell)
+  for (const asked of rules.flat()) {
+    if (asked.key === 'source.principal') checkPrincipals(asked, world, tell)
+    if (methodKeys.has(asked.key)) checkMethods(asked, tell)
+  }
   const first = (isIt: (key: string) => boolean) => rules.flatMap((rule) => rule.find(({ key }) => isIt(key)) ?? [])
   checkTokens(
     object,
@@ -97,6 +103,14 @@ function checkPrincipals({ at, values }: Asked, world: World, tell: Tell): void 
           `${JSON.stringify(value)} matches nobody: a principal is <trust domain>/ns/<namespace>/sa/<service account>, such as ${trustDomains[0]}/ns/default/sa/default`,
         )
     }
+  }
+}
+
+/** Tells methods that no request has. A rule that denies them denies nothing. */
+function checkMethods({ at, values }: Asked, tell: Tell): void {
+  for (const [index, value] of values.entries()) {
+    const reason = methodValueFault(value)
+    if (reason !== undefined) tell('MESH0011', `${at}[${index}]`, reason)
   }
 }
 

@@ -7,6 +7,7 @@ import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing, tellNoNamespace } from './references.ts'
+import { checkRequestValues } from './request-values.ts'
 import { checkRouteKinds, gatewayPath, serverServes } from './route-kinds.ts'
 import type { World } from './world.ts'
 
@@ -37,6 +38,7 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
   checkGateways(object, world, tell)
   checkOrder(spec.http ?? [], world, tell)
   checkPatterns(spec.http ?? [], tell)
+  checkRequestValues(spec.http ?? [], tell)
   checkHosts(object, world, tell)
   checkRouteKinds(object, world, tell)
 }

@@ -333,5 +333,42 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].from[0].source.requestPrincipals',
       right: [tokens, admits('from: [{source: {requestPrincipals: ["*"]}}]')],
     },
+    ...['delete', 'Post', 'ge*', '*et', 'Patc*'].map((method) => ({
+      wrong: [admits(`to: [{operation: {methods: [GET, "${method}"]}}]`)],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].to[0].operation.methods[1]',
+      right: [admits(`to: [{operation: {methods: [GET, "${method.toUpperCase()}", "*", propfind, "x*"]}}]`)],
+    })),
+    {
+      wrong: [admits('to: [{operation: {notMethods: [get]}}]')],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].to[0].operation.notMethods[0]',
+      right: [admits('to: [{operation: {notMethods: [GET]}}]')],
+    },
+    {
+      wrong: [admits('when: [{key: "request.headers[:method]", notValues: [get]}]')],
+      at: 'MESH0011 AuthorizationPolicy/shop/a spec.rules[0].when[0].notValues[0]',
+      right: [admits('when: [{key: "request.headers[:method]", notValues: [GET]}, {key: "request.headers[x-method]", values: [get]}]')],
+    },
+    ...(
+      [
+        ['uri: {prefix: api}', 'uri.prefix', 'uri: {prefix: /api}'],
+        ['uri: {exact: login}', 'uri.exact', 'uri: {exact: /login}'],
+        ['uri: {exact: "*"}', 'uri.exact', 'uri: {prefix: ""}'],
+        ['uri: {prefix: "/x?y=1"}', 'uri.prefix', 'uri: {prefix: /x}, queryParams: {y: {exact: "1"}}'],
+        ['uri: {exact: "/x#y"}', 'uri.exact', 'uri: {exact: "/x%23y"}'],
+        ['method: {exact: get}', 'method.exact', 'method: {exact: GET}'],
+        ['method: {prefix: P}, scheme: {exact: HTTP}', 'scheme.exact', 'method: {exact: propfind}, scheme: {exact: https}'],
+        ['headers: {":method": {exact: get}}', 'headers[:method].exact', 'headers: {":method": {exact: GET}, ":path": {exact: "/x?y=1"}}'],
+        ['withoutHeaders: {":path": {prefix: api}}', 'withoutHeaders[:path].prefix', 'withoutHeaders: {":path": {prefix: /api}}'],
+      ] as const
+    ).map(([wrong, path, right]) => ({
+      wrong: [web, route(`{match: [{${wrong}}], ${toWeb}}`)],
+      at: `MESH0011 VirtualService/shop/v spec.http[0].match[0].${path}`,
+      right: [web, route(`{match: [{${right}}], ${toWeb}}`)],
+    })),
+    {
+      wrong: [web, route(`{corsPolicy: {allowOrigins: [{exact: a}], allowMethods: [GET, delete]}, ${toWeb}}`)],
+      at: 'MESH0011 VirtualService/shop/v spec.http[0].corsPolicy.allowMethods[1]',
+      right: [web, route(`{corsPolicy: {allowOrigins: [{exact: a}], allowMethods: ["*", DELETE, propfind]}, ${toWeb}}`)],
+    },
   ],
 }
