@@ -58,10 +58,13 @@ interface TextFaults extends SettingFaults {
 export class GivenMesh {
   mesh: MeshConfig | undefined
   networks: MeshNetworks | undefined
+  /** The ConfigMap that has the networks. */
+  networksIn: Resource | undefined
   proxyImage: string | undefined
 
   /** Takes the settings that a ConfigMap has, in the namespace of the control plane. Returns what is wrong with them. */
-  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): TextFaults[] {
+  add(resource: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): TextFaults[] {
+    const { namespace, name } = resource
     const data = mapping(value.data)
     if (namespace !== ownNamespace && namespace !== 'istio-system') return []
     if (injectorNames(revision).includes(name) && typeof data.values === 'string') this.proxyImage = proxyImageIn(data.values) ?? this.proxyImage
@@ -75,7 +78,8 @@ export class GivenMesh {
       return 'value' in result ? result.value : undefined
     }
     this.mesh = read('mesh', readMeshConfig) ?? this.mesh
-    this.networks = read('meshNetworks', readMeshNetworks) ?? this.networks
+    const networks = read('meshNetworks', readMeshNetworks)
+    if (networks) [this.networks, this.networksIn] = [networks, resource]
     return found
   }
 }

@@ -3,7 +3,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
-import { configKey, kinds } from '../config/kinds.ts'
+import { configKey, kindOfKey, kinds } from '../config/kinds.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
@@ -118,9 +118,16 @@ export class OfflineMesh {
     this.#facts.know(what)
   }
 
-  /** The place of the object with a key, `<file>, document <n>`; empty where it is not known. */
+  /** The place of the object with a key, or of the networks of the mesh, `<file>, document <n>`; empty where it is not known. */
   placeOf(key: string): string {
+    if (kindOfKey(key) === 'MeshNetworks') return this.#given.networksIn?.place ?? ''
     return this.#state.object(key)?.place ?? this.#facts.subject(key)?.place ?? ''
+  }
+
+  /** The object in a file that has a field of the object with a key, and where: of the networks of the mesh the text in their ConfigMap. */
+  holderOf(key: string, path: string): { readonly key: string; readonly path: string } {
+    const { networksIn } = this.#given
+    return kindOfKey(key) === 'MeshNetworks' && networksIn ? { key: resourceKey(networksIn), path: 'data.meshNetworks' } : { key, path }
   }
 
   /** What is known of the mesh. Of a kind of which the files have no object they say nothing, since they may be a part of what there is. */

@@ -191,6 +191,23 @@ describe('pilot-discovery analyze and validate', () => {
     expect(run(['analyze', '-n', 'a b', at]).stderr).to.equal('Error: --namespace: "a b" is not a name\n')
   })
 
+  it('tell the place of the networks in their ConfigMap, also in a list', () => {
+    const networks = 'networks: {net: {endpoints: [{fromRegistry: nowhere}], gateways: [{address: 192.0.2.1, port: 15443}]}}'
+    const map = `{apiVersion: v1, kind: ConfigMap, metadata: {name: mesh, namespace: mesh-system},\n  data: {meshNetworks: "${networks}"}}`
+    for (const [name, text, at] of [
+      ['networks.yaml', map, '2:10'],
+      ['networks-list.yaml', `apiVersion: v1\nkind: List\nitems:\n- ${service.trim().replaceAll('\n', '\n  ')}\n- ${map}\n`, '9:10'],
+    ] as const) {
+      write(name, text)
+      const { stdout } = run(['analyze', join(dir, name)])
+      expect(stdout).to.contain(
+        `error IST0126 ${join(dir, name)}:${at}: mesh networks: networks.net.endpoints[0].fromRegistry: there is no cluster nowhere`,
+      )
+      const [result] = JSON.parse(run(['analyze', '--sarif', join(dir, name)]).stdout).runs[0].results
+      expect(result.locations[0].physicalLocation.region.startLine).to.equal(Number(at.split(':')[0]))
+    }
+  })
+
   it('say what cannot be read or used of the command line', () => {
     const error = (...args: string[]) => run(args).stderr.trim()
     expect(error('analyze', join(dir, 'nosuch'))).to.contain(`Error: ${join(dir, 'nosuch')}: ENOENT`)

@@ -63,7 +63,10 @@ export async function analyzeFiles(
     ...mesh.warnings.map((warning) => ofDocument('IST0133', warning, names.domain, positionOf)),
   ]
   const analyzed = findingsOf(mesh.facts(), isCheck)
-  const found = analyzed.map((finding) => located(finding, mesh.placeOf(finding.object), names.domain, positionOf))
+  const found = analyzed.map((finding) => {
+    const held = mesh.holderOf(finding.object, finding.path)
+    return located(finding, mesh.placeOf(finding.object), names.domain, (file, document) => positionOf(file, document, held.key, held.path))
+  })
   const isWanted = ({ file, namespace }: Located) => !cluster?.namespace || file !== '' || namespace === undefined || namespace === cluster.namespace
   return { findings: [...checked, ...found].filter(isWanted), read: texts.size, ignored, ofCluster: inCluster?.objects }
 }
