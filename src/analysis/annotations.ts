@@ -1,7 +1,7 @@
 /** Finds annotations of the mesh that do not exist, stand on the wrong object, are deprecated, may change, or have unusable values. */
 import { annotationFault, checkedAnnotations } from '../inject/annotations.ts'
 import { suggestion } from '../model/edit-distance.ts'
-import type { Tell } from './finding.ts'
+import { codes, type Tell } from './finding.ts'
 import type { World } from './world.ts'
 
 interface Annotation {
@@ -93,7 +93,19 @@ export function analyzeAnnotations(kind: string, given: Readonly<Record<string, 
     if (isAlpha) tell('IST0136', path, 'it may change or go with any release')
     const fault = annotationFault(key, value, names)
     if (fault !== undefined) tell('IST0125', path, `${JSON.stringify(value.slice(0, 100))} ${fault}`)
+    if (name === 'galley./analyze-suppress') checkCodes(value, path, tell)
   }
+}
+
+/** Tells what is no code of findings, so that nothing is suppressed by it. Other tools have more codes that begin with `IST` than there are here. */
+function checkCodes(value: string, path: string, tell: Tell): void {
+  const isCode = (text: string) => text === '' || text === '*' || Object.hasOwn(codes, text) || /^IST\d{4}$/.test(text)
+  const unknown = value
+    .split(',')
+    .map((each) => each.trim())
+    .find((each) => !isCode(each))
+  if (unknown === undefined) return
+  tell('IST0125', path, `${JSON.stringify(unknown.slice(0, 100))} is no code of a finding${suggestion(unknown, Object.keys(codes))}`)
 }
 
 const templated = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'ReplicationController', 'Job', 'CronJob'])

@@ -44,6 +44,14 @@ describe('the codes of analysis', () => {
     expect(suppressed('*')).to.deep.equal([])
   })
 
+  it('are checked where they are suppressed: what is no code is told', () => {
+    const suppressing = (value: string) =>
+      found([mesh('Sidecar', 'shop/s', '{egress: [{hosts: ["./*"]}]}', `, annotations: {galley.istio.io/analyze-suppress: "${value}"}`)])
+    for (const value of ['*', 'IST0118, MESH0004', 'IST0101,', 'IST0199']) expect(suppressing(value)).to.deep.equal([])
+    for (const value of ['IST118', 'IST0101, MESH0099', 'ist0101', 'toString'])
+      expect(suppressing(value)).to.deep.equal(['IST0125 Sidecar/shop/s metadata.annotations[galley.mesh.io/analyze-suppress]'])
+  })
+
   it('stand in the documentation with level, meaning and what to do', () => {
     const page = readFileSync(new URL('../../../docs/analysis.md', import.meta.url), 'utf8')
     const rows = page.split('\n').filter((line) => /^\| (IST|MESH)\d{4}/.test(line))
