@@ -4,6 +4,7 @@ import { Config, Plugin } from '@oclif/core/config'
 import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
+import { endWhenUnwritten } from '../src/cli/print.ts'
 
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
 const plugins = ['help', 'autocomplete', 'not-found']
@@ -14,8 +15,9 @@ const plugins = ['help', 'autocomplete', 'not-found']
  * with `--json` to stdout as `{"error": ...}`, and ends the process with the error's exit status, by default 255.
  */
 export async function runCommand(given, folder, about) {
-  // The reader of a pipe may close it early (EPIPE).
-  process.stdout.on('error', () => {})
+  endWhenUnwritten(failedStatus)
+  // What cannot be told changes nothing.
+  process.stderr.on('error', () => {})
   try {
     const config = await configOf(folder, about, [])
     const found = findCommand(given, config.commands)

@@ -1,4 +1,5 @@
 /** Exit statuses of commands that fail. */
+import { endWhenUnwritten } from './print.ts'
 
 /** The exit status of a failed command, unless its error has another: invalid arguments, invalid configuration, no response. */
 export const failedStatus = 255
@@ -18,6 +19,7 @@ export const troubleStatus = 2
 
 /** Awaits the work of a command that compares. Its errors have the exit status {@link troubleStatus}. */
 export async function reportTrouble(work: () => Promise<void>): Promise<void> {
+  endWhenUnwritten(troubleStatus)
   try {
     await work()
   } catch (error) {

@@ -3,6 +3,18 @@
 /** Writes a text and a newline. */
 export const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
+/**
+ * Ends the process with a status and one line when standard output cannot be written, as on a full disk. A reader that closes its pipe early
+ * (EPIPE) has what it wants. What the last call says counts.
+ */
+export function endWhenUnwritten(status: number): void {
+  process.stdout.prependListener('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') return
+    process.stderr.write(`Error: standard output: ${message}\n`)
+    process.exit(status)
+  })
+}
+
 /** Writes the body of a response. Throws an Error with status and body when the status is above 399, except 404. */
 export function printPage({ status, body }: { readonly status: number; readonly body: string }): void {
   const text = body.replace(/\n$/, '')

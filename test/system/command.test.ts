@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -18,6 +18,36 @@ describe('pilot-discovery on the command line', () => {
     if (process.getuid?.() !== 0 || run('/usr/bin/test', '-r', discoveryScript).status !== 0) this.skip()
     const { status, stdout, stderr } = run(process.execPath, discoveryScript, 'version', '--short')
     expect({ status, stdout, stderr }).to.deep.equal({ status: 0, stdout: '0.1.0\n', stderr: '' })
+  })
+
+  it('ends with one line and its status for failures when standard output or standard error cannot be written, as on a full disk', function () {
+    if (!existsSync('/dev/full')) this.skip()
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-full-'))
+    const full = openSync('/dev/full', 'w')
+    try {
+      const [route, pod] = [join(dir, 'route.yaml'), join(dir, 'pod.yaml')]
+      writeFileSync(route, 'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: b}\nspec: {hosts: 1}\n')
+      writeFileSync(pod, 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: d}]}\n')
+      const run = (args: readonly string[], stdout: 'pipe' | number, stderr: 'pipe' | number) =>
+        spawnSync(process.execPath, [discoveryScript, ...args], { stdio: ['ignore', stdout, stderr], encoding: 'utf8' })
+      for (const args of [
+        ['analyze', route],
+        ['analyze', '--json', route],
+        ['inject', '-f', pod],
+        ['version'],
+        ['--help'],
+        ['ca', '--json', '--none'],
+      ]) {
+        const { status, stderr } = run(args, full, 'pipe')
+        const line = stderr.split('\n').filter((each) => each !== '' && !each.includes(' finding in '))
+        expect([status, line], args.join(' ')).to.deep.equal([255, ['Error: standard output: ENOSPC: no space left on device, write']])
+      }
+      expect(run(['analyze', route], 'pipe', full).status).to.equal(1)
+      expect(run(['validate', pod], 'pipe', full).status).to.equal(0)
+    } finally {
+      closeSync(full)
+      rmSync(dir, { recursive: true })
+    }
   })
 
   it('prints its version in every format', async () => {
