@@ -94,10 +94,10 @@ export function jsonReport(findings: readonly Located[]): string {
   )
 }
 
-/** The path of a file as a reference of RFC 3986, which SARIF demands: relative where the path is. */
+/** The path of a file as a reference of RFC 3986, which SARIF demands: relative where the path is, else with the scheme `file`. */
 const uriOf = (file: string): string => {
   const path = file.toWellFormed().split('/').map(encodeURIComponent).join('/')
-  return path.startsWith('//') ? `/.${path}` : path
+  return path.startsWith('/') ? `file://${path}` : path
 }
 
 /** The levels of SARIF. */

@@ -14,8 +14,15 @@ export function analyzeSelector(object: ConfigObject, world: World, tell: Tell):
   const namespace = selectedNamespace(object, world)
   if (someWorkload(labels, namespace, world) !== false) return
   const where = namespace === undefined ? '' : ` of the namespace ${namespace}`
-  tell('IST0127', selectorPath(object.spec), `no workload${where} has the labels ${labelText(labels)}, so it has no effect at present`)
+  tell('IST0127', selectorPath(object.spec), `no workload${where} has the labels ${labelText(labels)}, so it has no effect at present`, () => {
+    const renamed = renamedLabels(labels)
+    return renamed && someWorkload(renamed, namespace, world) ? `; one has ${labelText(renamed)}` : ''
+  })
 }
+
+/** Labels with `mesh`, by which Gateways select the gateways of the charts, in place of `istio`, which others have; undefined: they have no such label. */
+const renamedLabels = ({ istio, ...others }: Readonly<Record<string, string>>): Readonly<Record<string, string>> | undefined =>
+  istio === undefined || others.mesh !== undefined ? undefined : { ...others, mesh: istio }
 
 /** The namespace whose workloads an object with a selector may select; undefined: all of them. */
 export function selectedNamespace(object: ConfigObject, world: World): string | undefined {

@@ -190,6 +190,12 @@ describe('the charts', () => {
       ['gateway', { service: { ports: [{ name: 'http', port: 70_000 }] } }, /\/service\/ports\/0\/port/],
       ['gateway', { service: { type: 'Balancer' } }, /\/service\/type/],
       ['gateway', { replicas: 3 }, /replicas/],
+      // What the API server would refuse.
+      ['gateway', { name: 'UPPER' }, /\/name'?:.*pattern/s],
+      ['gateway', { name: '1st' }, /\/name'?:.*pattern/s],
+      ['gateway', { labels: { team: 'x y' } }, /\/labels\/team'?:.*pattern/s],
+      ['gateway', { podLabels: { team: 'x'.repeat(64) } }, /\/podLabels\/team'?:.*maxLength/s],
+      ['gateway', { service: { type: 'ClusterIP', externalTrafficPolicy: 'Local' } }, /\/service\/externalTrafficPolicy/],
       // What selectors and injection go by.
       ['meshd', { podLabels: { app: 'other' } }, /podLabels: the chart sets app to "meshd"/],
       ['meshd', { podLabels: { 'mesh.io/rev': 'canary' } }, /podLabels: the chart sets mesh.io\/rev to "default"/],

@@ -115,7 +115,7 @@ describe('pilot-discovery analyze and validate', () => {
     expect(schemaFaults(schema, { ...sarif, version: '2.0', runs: [{ results: [{ message: {}, level: 'bad' }] }] })).to.have.length.above(3)
     const [{ results, tool }] = sarif.runs
     const region = { startLine: 9, startColumn: 39 }
-    expect(results[0].locations[0].physicalLocation).to.deep.equal({ artifactLocation: { uri: join(dir, 'route.yaml') }, region })
+    expect(results[0].locations[0].physicalLocation).to.deep.equal({ artifactLocation: { uri: `file://${dir}/route.yaml` }, region })
     expect([sarif.version, tool.driver.rules.map(({ id }: { id: string }) => id)]).to.deep.equal(['2.1.0', ['IST0101', 'IST0133']])
     const uris = results.map(
       ({ ruleId, level, locations }: { ruleId: string; level: string; locations: { physicalLocation: { artifactLocation: { uri: string } } }[] }) => [
@@ -125,8 +125,8 @@ describe('pilot-discovery analyze and validate', () => {
       ],
     )
     expect(uris).to.deep.equal([
-      ['IST0133', 'warning', join(dir, 'route.yaml')],
-      ['IST0101', 'error', join(dir, 'route.yaml')],
+      ['IST0133', 'warning', `file://${dir}/route.yaml`],
+      ['IST0101', 'error', `file://${dir}/route.yaml`],
     ])
   })
 
@@ -145,7 +145,7 @@ describe('pilot-discovery analyze and validate', () => {
     ])
     const { results } = JSON.parse(run(['analyze', '--sarif', at('b%ü.yaml')]).stdout).runs[0]
     const [{ physicalLocation }] = results[0].locations
-    expect(physicalLocation.artifactLocation.uri).to.equal(`${dir}/several/b%25%C3%BC.yaml`)
+    expect(physicalLocation.artifactLocation.uri).to.equal(`file://${dir}/several/b%25%C3%BC.yaml`)
   })
 
   it('say that a file that was named has no object, and that a directory has no configuration, and fail', () => {

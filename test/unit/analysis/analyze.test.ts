@@ -369,6 +369,18 @@ describe('the analysis of configuration', () => {
     expect(found(namespace('shop', '{istio-injection: enable}'))).to.deep.equal(['IST0133 Namespace//shop metadata.labels'])
   })
 
+  it('names the label of a gateway of the charts where a Gateway selects that of others', () => {
+    const gateway = object('Gateway', 'shop/g', '{selector: {istio: edge}, servers: [{port: {number: 80, name: p, protocol: HTTP}, hosts: ["*"]}]}')
+    const pod = (labels: string) =>
+      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: gw, namespace: gw}\nspec: {template: {metadata: {labels: {app: gw${labels}}}, spec: {containers: [{name: mesh-proxy, image: a}]}}}`
+    const said = (labels: string) =>
+      messages(gateway, pod(labels), namespace('shop'), namespace('gw')).filter((message) => message.includes('istio=edge'))
+    const nothing = 'no workload has the labels istio=edge, so it has no effect at present'
+    expect(said(', mesh: edge')).to.deep.equal([`${nothing}; one has mesh=edge`])
+    expect(said(', mesh: other')).to.deep.equal([nothing])
+    expect(said(', istio: edge')).to.deep.equal([])
+  })
+
   it('finds ServiceEntries with the host of a Service, and says which of them counts', () => {
     const entry = (path: string, host: string) =>
       object('ServiceEntry', path, `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}`)
