@@ -176,11 +176,19 @@ export function duration(minMs = 0, maxMs = longestDurationMs): Shape<number> {
 
 /** One of the listed names, or its enum number in the protocol, which is its index in the list. An empty name reserves a number. */
 export function oneOf<const T extends string>(...names: (T | '')[]): Shape<T> {
+  return choice(names, [])
+}
+
+/** As {@link oneOf}; `aliases` are suggested too for a misspelt name. */
+export function choice<const T extends string>(names: readonly (T | '')[], aliases: readonly string[]): Shape<T> {
   return {
     form: { type: 'choice', names: names.filter((name) => name !== '') },
     read(value, path, report) {
       const found = typeof value === 'number' ? names[value] : names.find((name) => name === value)
-      return (found || fault(report, path, `${describe(value)} is not one of ${names.filter(Boolean).join(', ')}`)) as T | undefined
+      if (found) return found
+      const known = names.filter(Boolean)
+      const near = typeof value === 'string' ? meant(value, [...known, ...aliases], report) : ''
+      return fault(report, path, `${describe(value)} is not one of ${known.join(', ')}${near}`)
     },
   }
 }
@@ -250,9 +258,9 @@ function notJson(value: unknown, depth: number): string | undefined {
 /** The number of faults and warnings of a document after which names are no longer suggested: each suggestion compares many names. */
 const mostSuggestions = 20
 
-/** The clause that suggests the field that an unknown one may have been meant to be. */
-function meant(written: string, fields: ReadonlyMap<string, unknown>, { faults, warnings }: Report): string {
-  return written.length <= 64 && faults.length + warnings.length < mostSuggestions ? suggestion(written, fields.keys()) : ''
+/** The clause that suggests the name that an unknown one may have been meant to be. */
+function meant(written: string, names: Iterable<string>, { faults, warnings }: Report): string {
+  return written.length <= 64 && faults.length + warnings.length < mostSuggestions ? suggestion(written, names) : ''
 }
 
 /**
@@ -286,8 +294,8 @@ export function record<F extends Fields>(
         const shape = shapes.get(name)
         if (!shape) {
           const at = join(path, written.slice(0, 100).toWellFormed())
-          if (unknown === 'fault') fault(report, at, `unknown field${meant(written, shapes, report)}`)
-          else report.warnings.push({ path: at, reason: `unknown field, left out${meant(written, shapes, report)}` })
+          if (unknown === 'fault') fault(report, at, `unknown field${meant(written, shapes.keys(), report)}`)
+          else report.warnings.push({ path: at, reason: `unknown field, left out${meant(written, shapes.keys(), report)}` })
           continue
         }
         if (entry === null || entry === undefined) continue

@@ -1,7 +1,7 @@
 /** TLS termination at gateways and sidecars. */
 import { suggestion } from '../../model/edit-distance.ts'
-import { canonicalTlsMode } from '../../names/mesh-names.ts'
-import { flag, list, oneOf, type Report, record, rejectBeside, type Shape, text, unused } from '../shape.ts'
+import { canonicalTlsMode, tlsModeNames } from '../../names/mesh-names.ts'
+import { choice, flag, list, oneOf, type Report, record, rejectBeside, type Shape, text, unused } from '../shape.ts'
 
 /** The name of a Secret, `<name>` or `<namespace>/<name>`, with an optional prefix `kubernetes://` (docs/resources.md, K1). */
 export const credentialName = text({
@@ -13,7 +13,10 @@ export const credentialName = text({
 
 /** One of these TLS modes, by its name or alias name. */
 export function tlsMode<const T extends string>(...names: T[]): Shape<T> {
-  const modes = oneOf(...names)
+  const modes = choice(
+    names,
+    names.flatMap((name) => tlsModeNames(name).slice(1)),
+  )
   return { form: modes.form, read: (value, path, report) => modes.read(typeof value === 'string' ? canonicalTlsMode(value) : value, path, report) }
 }
 

@@ -140,6 +140,9 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
     ],
     ['a credential beside files', policy({ tls: { mode: 'SIMPLE', credentialName: 'c', caCertificates: '/ca' } }), /credentialName: excludes/],
     ['MUTUAL without key', policy({ tls: { mode: 'MUTUAL', clientCertificate: '/c' } }), /MUTUAL needs clientCertificate and privateKey/],
+    ['a misspelt mode of TLS', policy({ tls: { mode: 'ISTIO_MUTAL' } }), /tls.mode: .* is not one of .*; did you mean "ISTIO_MUTUAL"\?/],
+    ['another misspelt mode', policy({ tls: { mode: 'SIMPEL' } }), /tls.mode: .* is not one of .*; did you mean "SIMPLE"\?/],
+    ['a misspelt choice', policy({ loadBalancer: { simple: 'RANDON' } }), /loadBalancer.simple: .* is not one of .*; did you mean "RANDOM"\?/],
     ['a subset without name', { host: 'a', subsets: [{ labels: {} }] }, /subsets\[0\].name: required/],
     [
       'distribute and failover',
