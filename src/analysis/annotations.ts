@@ -17,6 +17,7 @@ const alphaOfPod: Annotation = { on: ['Pod'], isAlpha: true }
 const service: Annotation = { on: ['Service'] }
 const entry: Annotation = { on: ['WorkloadEntry'] }
 const any: Annotation = { on: undefined }
+const proxyConfig = 'proxy.mesh.io/config'
 const unread = 'nothing: it has no effect any more'
 
 /** The annotations of the mesh, without the domain of their prefix: `sidecar./inject`, `/rev`. */
@@ -78,19 +79,23 @@ export function analyzeAnnotations(kind: string, given: Readonly<Record<string, 
     const name = ownName(canonical, names.domain)
     if (name === undefined || ofTools.has(name.slice(0, name.indexOf('/')))) continue
     const path = `${at}.annotations[${key}]`
+    // A group that is written with the alias stays in what is suggested.
+    const spelled = (other: string): string => names.keySpellings(other)[key === canonical ? 0 : 1] ?? other
     const known = annotations.get(name)
     if (!known) {
       const near = suggestion(
-        canonical,
-        [...annotations.keys()].map((each) => each.replace('/', `${names.domain}/`)),
+        key,
+        [...annotations.keys()].map((each) => spelled(each.replace('/', `${names.domain}/`))),
       )
       tell('IST0108', path, `there is no such annotation, so it has no effect${near}`)
       continue
     }
     const { on, instead, isAlpha } = known
     if (on && !on.includes(kind)) tell('IST0107', path, `it has no effect on a ${kind}: it belongs on a ${on.join(' or ')}${forTemplate(kind, on)}`)
-    if (instead !== undefined) tell('IST0135', path, `it is deprecated: use ${instead}`)
+    if (instead !== undefined) tell('IST0135', path, `it is deprecated: use ${instead.replace(proxyConfig, spelled(`proxy.${names.domain}/config`))}`)
     if (isAlpha) tell('IST0136', path, 'it may change or go with any release')
+    if (name === 'sidecar./inject' && !/^(y|yes|true|on|n|no|false|off|)$/i.test(value))
+      tell('IST0125', path, `${JSON.stringify(value.slice(0, 100))} is neither true nor false, and counts as false`)
     const fault = annotationFault(key, value, names)
     if (fault !== undefined) tell('IST0125', path, `${JSON.stringify(value.slice(0, 100))} ${fault}`)
     if (name === 'galley./analyze-suppress') checkCodes(value, path, tell)

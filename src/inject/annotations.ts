@@ -130,6 +130,10 @@ export function annotationFault(key: string, value: string, names: MeshNames): s
   return value.length > 65_536 ? 'is longer than 65536 characters' : check?.(value)
 }
 
+/** The key of an annotation or label as it is written in a map, the mesh form first; the mesh form where there is none. */
+export const writtenKey = (map: Readonly<Record<string, string>> | undefined, key: string, names: MeshNames): string =>
+  names.keySpellings(key).find((spelling) => map && Object.hasOwn(map, spelling)) ?? key
+
 /** The value of an annotation or label in either spelling, the mesh form first; undefined where there is none. */
 export function givenIn(map: Readonly<Record<string, string>> | undefined, key: string, names: MeshNames): string | undefined {
   for (const spelling of names.keySpellings(key)) if (map && Object.hasOwn(map, spelling)) return map[spelling]

@@ -2,7 +2,7 @@
 import { mapping } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { selectsLabels } from '../snapshot/discovery.ts'
-import { givenIn, meshKey } from './annotations.ts'
+import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import type { InjectionConfiguration, Selector } from './configuration.ts'
 import type { Pod } from './pod.ts'
 
@@ -25,6 +25,8 @@ const no = (reason: string): Decision => ({ isInjected: false, reason })
 const isForWindows = ({ os, nodeSelector }: Pod['spec']): boolean =>
   mapping(os).name === 'windows' || mapping(nodeSelector)['kubernetes.io/os'] === 'windows'
 
+const isYes = (asked: string): boolean => /^(y|yes|true|on)$/i.test(asked)
+
 /** Decides: the first rule that applies counts. */
 export function decideInjection(
   { metadata: { annotations, labels = {} }, spec }: Pod,
@@ -38,7 +40,9 @@ export function decideInjection(
   const key = meshKey(names, 'sidecar', 'inject')
   const asked = givenIn(annotations, key, names)
   if (asked !== undefined && asked !== '')
-    return /^(y|yes|true|on)$/i.test(asked) ? yes(`annotation ${key} asks for it`) : no(`annotation ${key} forbids it`)
+    return isYes(asked)
+      ? yes(`annotation ${writtenKey(annotations, key, names)} asks for it`)
+      : no(`annotation ${writtenKey(annotations, key, names)} forbids it`)
   const canonical = names.canonicalKeys(labels)
   // A selector without parts would select every pod, and counts for none.
   const isSelected = (selectors: readonly Selector[]) => selectors.some((selector) => hasParts(selector) && selectsLabels(selector, canonical, names))

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import { isMapping } from '../config/shape.ts'
 import { documentLimits, readDocumentTexts } from '../config/yaml-documents.ts'
-import { givenIn, meshKey } from './annotations.ts'
+import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import { type InjectionSettings, injectPod } from './inject-pod.ts'
 import type { Owner } from './owner.ts'
 import { InjectionError } from './pod.ts'
@@ -84,7 +84,9 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   // The label has an effect by the selectors of webhooks alone, which are not asked here.
   const key = meshKey(settings.names, 'sidecar', 'inject')
   if (givenIn(labels as Readonly<Record<string, string>>, key, settings.names) === 'false') {
-    notices.push(`${about} gets no sidecar: its label ${key} is "false", so that no webhook is asked about it`)
+    notices.push(
+      `${about} gets no sidecar: its label ${writtenKey(labels as Readonly<Record<string, string>>, key, settings.names)} is "false", so that no webhook is asked about it`,
+    )
     return document
   }
   const owner: Owner = { apiVersion: String(document.apiVersion ?? 'v1'), kind: String(document.kind), name }

@@ -8,7 +8,7 @@ import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
 import { containerSpellings, type MeshNames } from '../names/mesh-names.ts'
 import { Budget } from '../template/budget.ts'
 import type { AgentDefaults } from './agent-defaults.ts'
-import { checkAnnotations, givenIn, isOn, meshKey } from './annotations.ts'
+import { checkAnnotations, givenIn, isOn, meshKey, writtenKey } from './annotations.ts'
 import type { InjectionConfiguration } from './configuration.ts'
 import { decideInjection } from './decision.ts'
 import { mergeMetrics } from './metrics-merge.ts'
@@ -89,7 +89,7 @@ function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, na
   const usual = { ...mesh.defaultConfig, ...(terminationDrainDuration !== undefined && { terminationDrainDuration }) }
   if (text === undefined || text === '') return usual
   const fail = (reason: string): never => {
-    throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
+    throw new InjectionError(`annotation ${writtenKey(annotations, key, names)}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
   if (text.length > most.proxyConfig) return fail(`is longer than ${most.proxyConfig} characters`)
   const [document = { value: {} }, another] = readDocuments(text)

@@ -2,7 +2,7 @@
 import { isMapping, mapping } from '../config/shape.ts'
 import { documentLimits } from '../config/yaml-documents.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
-import { givenIn, meshKey } from './annotations.ts'
+import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import { restoreMetrics } from './metrics-merge.ts'
 import { type Container, InjectionError, isNestedDeeper, mapContainers, type Named, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { restoreProbes } from './probes.ts'
@@ -102,7 +102,7 @@ export function readOverrides(pod: Pod, names: MeshNames): Overrides {
     return { ...(containers && { containers }), ...(initContainers && { initContainers }) }
   } catch (error) {
     const reason = error instanceof SyntaxError ? 'is not JSON' : (error as Error).message
-    throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
+    throw new InjectionError(`annotation ${writtenKey(pod.metadata.annotations, key, names)}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
 }
 

@@ -188,6 +188,11 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       at: at('0125 Deployment/shop/web spec.template.metadata.annotations[traffic.sidecar.mesh.io/excludeInboundPorts]'),
       right: [web, annotated('traffic.sidecar.mesh.io/excludeInboundPorts: "80,81"')],
     },
+    {
+      wrong: [web, annotated('sidecar.istio.io/inject: maybe')],
+      at: at('0125 Deployment/shop/web spec.template.metadata.annotations[sidecar.istio.io/inject]'),
+      right: [web, annotated('sidecar.istio.io/inject: "Yes"')],
+    },
   ],
   IST0126: [
     {

@@ -283,6 +283,17 @@ describe('the analysis of configuration', () => {
     ])
   })
 
+  it('suggests annotations with the group that is written', () => {
+    for (const domain of ['istio.io', 'mesh.io'])
+      for (const [given, meant] of [
+        [`sidecar.${domain}/injct`, `sidecar.${domain}/inject`],
+        [`proxy.${domain}/confg`, `proxy.${domain}/config`],
+      ])
+        expect(messages(`apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop, annotations: {${given}: x}}\nspec: {}`).join()).to.contain(
+          `did you mean "${meant}"?`,
+        )
+  })
+
   it('finds backends of Ingresses that are not there, by number and by name', () => {
     const ingress = (backend: string) =>
       `apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: shop}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}, rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: ${backend}}}]}}]}`

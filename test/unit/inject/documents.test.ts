@@ -68,7 +68,7 @@ describe('injection of documents', () => {
     const text = stringify(skipped)
     expect(inject(text)).to.deep.equal({
       text,
-      notices: ['document 1 (Deployment shop/web) gets no sidecar: annotation sidecar.mesh.io/inject forbids it'],
+      notices: ['document 1 (Deployment shop/web) gets no sidecar: annotation sidecar.istio.io/inject forbids it'],
     })
   })
 
@@ -78,7 +78,7 @@ describe('injection of documents', () => {
       const { text, notices } = inject(left)
       expect([text, notices]).to.deep.equal([
         left,
-        ['document 1 (Deployment shop/web) gets no sidecar: its label sidecar.mesh.io/inject is "false", so that no webhook is asked about it'],
+        [`document 1 (Deployment shop/web) gets no sidecar: its label ${key} is "false", so that no webhook is asked about it`],
       ])
     }
     const asked = { apiVersion: 'v1', kind: 'Pod', ...template, metadata: { name: 'web', labels: { 'sidecar.mesh.io/inject': 'true' } } }

@@ -213,6 +213,16 @@ describe('templates of users', () => {
     expect(cpuMs(costly)).to.be.below(3000)
   })
 
+  it('and settings that cannot be used are told with the annotation as it is written', () => {
+    for (const domain of ['istio.io', 'mesh.io']) {
+      const failure = (annotations: object) => expect(() => injected(podWith({ annotations })))
+      failure({ [`proxy.${domain}/config`]: 'concurrency: x' }).to.throw(InjectionError, `annotation proxy.${domain}/config: `)
+      failure({ [`sidecar.${domain}/inject`]: 'no' }).to.throw(InjectionError, `skipped: annotation sidecar.${domain}/inject forbids it`)
+      const again = { [`sidecar.${domain}/status`]: '{}', [`proxy.${domain}/overrides`]: 'x' }
+      failure(again).to.throw(InjectionError, `annotation proxy.${domain}/overrides: `)
+    }
+  })
+
   it('find annotations in both spellings', () => {
     for (const key of ['sidecar.istio.io/proxyCPU', 'sidecar.mesh.io/proxyCPU']) {
       const pod = injected(podWith({ annotations: { 'inject.mesh.io/templates': 'old', [key]: '100m' } }), settings)
