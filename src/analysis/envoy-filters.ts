@@ -1,6 +1,7 @@
 /** Finds mistakes in the patches of an EnvoyFilter, before they meet a proxy. */
 import type { ConfigObject } from '../../protocols/data.ts'
-import { type EnvoyFilterSpec, faultsOfPatches } from '../config/kinds/envoy-filter.ts'
+import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
+import { faultsOfPatches } from '../config/patch-faults.ts'
 import type { Tell } from './finding.ts'
 import type { World } from './world.ts'
 

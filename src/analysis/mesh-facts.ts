@@ -2,8 +2,8 @@
 
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { Resource, SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
-import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import { configKey, type KindName, kindId, kinds } from '../config/kinds.ts'
+import type { PatchCheck } from '../config/patch-faults.ts'
 import { LabelIndex } from '../model/label-index.ts'
 import { addTo } from '../model/lists.ts'
 import type { MeshNames } from '../names/mesh-names.ts'

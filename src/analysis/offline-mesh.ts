@@ -2,9 +2,9 @@
 
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
-import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import { configKey, kindOfKey, kinds } from '../config/kinds.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
+import type { PatchCheck } from '../config/patch-faults.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { keysOfSecret } from '../config/secret-document.ts'

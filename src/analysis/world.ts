@@ -1,8 +1,8 @@
 /** What analyzers may ask of the mesh. Each answer is recorded, so that one that changes says which objects to look at again. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
-import type { PatchCheck } from '../config/kinds/envoy-filter.ts'
 import type { KindName } from '../config/kinds.ts'
+import type { PatchCheck } from '../config/patch-faults.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { Meeting } from './claimants.ts'
 

@@ -4,7 +4,6 @@ import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
 import {
   anything,
-  type Fault,
   flag,
   integer,
   isMapping,
@@ -189,21 +188,3 @@ export const envoyFilter = {
 
 export type EnvoyFilterSpec = Read<typeof spec>
 export type ConfigPatch = Read<typeof configPatch>
-
-/** A mistake in the value of a patch. Its path is below the value; an empty one is the whole of it. */
-export interface PatchFault extends Fault {
-  /** Of a patch that cannot be used; of a type that Envoy does not have; of a field that its type does not have. */
-  readonly level: 'error' | 'unknown type' | 'unknown field'
-}
-
-/** Finds mistakes in the value of a patch. */
-export type PatchCheck = (patch: ConfigPatch) => readonly PatchFault[]
-
-/** Returns the mistakes in the values of all patches of an EnvoyFilter, with paths in the object. */
-export const faultsOfPatches = ({ configPatches = [] }: EnvoyFilterSpec, check: PatchCheck): PatchFault[] =>
-  configPatches.flatMap((patch, index) =>
-    check(patch).map(({ path, ...fault }) => ({
-      ...fault,
-      path: `spec.configPatches[${index}].patch.value${path === '' ? '' : `.${path}`}`,
-    })),
-  )
