@@ -123,9 +123,9 @@ describe('the annotations of injection', () => {
       }
     }
     expect(failure({ 'proxy.istio.io/config': 'concurrency: many' })).to.match(
-      /^annotation proxy.mesh.io\/config: "concurrency: many": field concurrency: /,
+      /^annotation proxy.istio.io\/config: "concurrency: many": field concurrency: /,
     )
-    expect(failure({ 'proxy.istio.io/config': '[' })).to.match(/^annotation proxy.mesh.io\/config: .*not YAML/)
+    expect(failure({ 'proxy.istio.io/config': '[' })).to.match(/^annotation proxy.istio.io\/config: .*not YAML/)
     expect(failure({ 'proxy.mesh.io/overrides': '{"containers":1}' })).to.match(/^annotation proxy.mesh.io\/overrides: .*expected a list/)
     expect(failure({ 'inject.mesh.io/templates': 'other' })).to.equal('there is no template "other"; the configuration of injection has sidecar')
     expect(failure({ 'prometheus.io/port': 'http' })).to.match(/^annotation prometheus.io\/port: "http": is not a port/)
