@@ -49,7 +49,7 @@ spec:
   - {hosts: [./*]}`
 
 /** The life of tokens and how often they are renewed, in seconds. Discovery uses a file's token for ten seconds before it reads it again. */
-const times = { life: 15, every: 3, certificate: 20 }
+const times = { life: 15, every: 3, certificate: 40 }
 
 describe('tokens that end by time', () => {
   let cluster: TestCluster
