@@ -4,25 +4,12 @@
  */
 import type { ConfigObject, ObjectReference, ProxyNode } from '../data.ts'
 import type { RegistryService } from './explain.ts'
+import type { PassedSettings } from './passed-settings.ts'
 
 /** A file with documents. */
 export interface GivenText {
   readonly name: string
   readonly text: string
-}
-
-/** What of the mesh is in no object and no service. */
-export interface DryRunSettings {
-  /** `Features`. */
-  readonly features: object
-  readonly domain: string
-  readonly lockedKeys: string
-  readonly plugins: readonly string[]
-  readonly optOuts: readonly string[]
-  /** `MeshConfig` and `MeshNetworks`. */
-  readonly mesh: object
-  readonly networks: object
-  readonly keySets: readonly (readonly [source: string, keys: string])[]
 }
 
 /** A proxy as the push queue knows it, and how people call it. */
@@ -33,7 +20,7 @@ export interface DryRunProxy {
 
 /** A part of the mesh. */
 export type DryRunRow =
-  | { readonly settings: DryRunSettings }
+  | { readonly settings: PassedSettings }
   | { readonly object: ConfigObject }
   | { readonly service: RegistryService }
   | { readonly proxy: DryRunProxy }

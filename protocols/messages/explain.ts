@@ -3,6 +3,7 @@
  * the resource from that part, with and without each object.
  */
 import type { ConfigObject, EndpointSlice, ProxyNode, RegistryId, Service } from '../data.ts'
+import type { PassedSettings } from './passed-settings.ts'
 
 /** A service of a registry without objects of its own. */
 export interface RegistryService {
@@ -22,17 +23,7 @@ export interface ToldFault {
 }
 
 /** The part of the mesh that may concern a resource of a proxy. */
-export interface ExplainInput {
-  /** `Features`. */
-  readonly features: object
-  readonly domain: string
-  readonly lockedKeys: string
-  readonly plugins: readonly string[]
-  readonly optOuts: readonly string[]
-  /** `MeshConfig` and `MeshNetworks`. */
-  readonly mesh: object
-  readonly networks: object
-  readonly keySets: readonly (readonly [source: string, keys: string])[]
+export interface ExplainInput extends PassedSettings {
   readonly node: ProxyNode
   readonly typeUrl: string
   readonly name: string

@@ -1,29 +1,20 @@
 /** Makes a mesh twice, as it is and with documents applied, and says in which resources its proxies would see a difference. */
 import type { JsonValue } from '@bufbuild/protobuf'
 import type { ConfigObject, ObjectReference } from '../../../protocols/data.ts'
-import type {
-  ChangedProxies,
-  DryRun,
-  DryRunInput,
-  DryRunProxy,
-  DryRunRow,
-  DryRunSettings,
-  FieldChange,
-  ResourceChange,
-} from '../../../protocols/messages/dry-run.ts'
+import type { ChangedProxies, DryRun, DryRunInput, DryRunProxy, DryRunRow, FieldChange, ResourceChange } from '../../../protocols/messages/dry-run.ts'
 import type { RegistryService } from '../../../protocols/messages/explain.ts'
+import type { PassedSettings } from '../../../protocols/messages/passed-settings.ts'
 import type { Features } from '../../config/features.ts'
 import { configKey, kinds } from '../../config/kinds.ts'
-import type { MeshConfig, MeshNetworks } from '../../config/mesh-config.ts'
 import type { PolicyCheckName } from '../../config/opt-outs.ts'
 import { append } from '../../model/lists.ts'
 import { compare } from '../../model/order.ts'
 import { nameOfNode } from '../../model/proxy.ts'
 import { meshNames } from '../../names/mesh-names.ts'
-import { registryName } from '../../registry/merged-services.ts'
 import { referenceTo } from '../../snapshot/references.ts'
 import { changedFields } from '../../xds/changed-fields.ts'
-import { Planner } from '../planner.ts'
+import { plannerOf } from '../passed-mesh.ts'
+import type { Planner } from '../planner.ts'
 import { type Applied, applied, type ChangedObject } from './applied.ts'
 import { mostProxies } from './rows.ts'
 import { changedSecrets } from './secrets.ts'
@@ -74,7 +65,7 @@ export function dryRun(rows: Iterable<DryRunRow>, order: Omit<DryRunInput, 'piec
 class GivenMesh {
   readonly proxies: DryRunProxy[] = []
   left = 0
-  #settings: DryRunSettings | undefined
+  #settings: PassedSettings | undefined
   readonly #objects = new Map<string, ConfigObject>()
   readonly #services: RegistryService[] = []
 
@@ -90,7 +81,7 @@ class GivenMesh {
     this.left += Math.max(0, others.length - room)
   }
 
-  get #given(): DryRunSettings {
+  get #given(): PassedSettings {
     if (!this.#settings) throw new Error('the settings of the mesh are not known')
     return this.#settings
   }
@@ -110,16 +101,8 @@ class GivenMesh {
 
   /** A planner of the mesh with a change, and its proxies connected, each named by its place in the list. */
   planned(change: Applied | undefined): Planner {
-    const { features, optOuts } = this
-    const { domain, lockedKeys, plugins, mesh, networks, keySets } = this.#given
-    const names = meshNames(features.MESH_DOMAIN)
-    // Versions are compared within this dry run only.
-    const planner = new Planner({ ...{ features, names, domain, lockedKeys, plugins, optOuts }, versionKey: 'of a dry run' })
+    const planner = plannerOf(this.#given, this.#services, 'of a dry run')
     const { state } = planner
-    state.setMesh(mesh as MeshConfig)
-    state.setNetworks(networks as MeshNetworks)
-    for (const [source, keys] of keySets) state.setKeySet(source, keys)
-    for (const { registry, key, service, slices } of this.#services) state.services.set(registryName(registry), key, { service, slices })
     for (const [key, object] of this.#objects) state.setConfig(key, object)
     for (const { key, change: what, object } of change?.objects ?? []) state.setConfig(key, what === 'removed' ? undefined : object)
     for (const [key, standIn] of change?.unusable ?? []) state.keepConfig(key, standIn)

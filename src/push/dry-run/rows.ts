@@ -1,6 +1,7 @@
 /** The mesh for a dry run, in rows: settings, objects, services of registries and connected proxies. */
 import type { DryRunRow } from '../../../protocols/messages/dry-run.ts'
 import { registryName } from '../../registry/merged-services.ts'
+import { passedSettings } from '../passed-mesh.ts'
 import type { Planner } from '../planner.ts'
 
 /** The maximum number of proxies of one dry run. */
@@ -12,11 +13,7 @@ const weights = { settings: 200, object: 20, service: 5, proxy: 30 }
 /** Yields each row with what it costs to copy. */
 export function* dryRunRows(planner: Planner): Generator<readonly [row: DryRunRow, weight: number]> {
   const { state } = planner
-  const { settings, mesh, keySets } = planner.snapshot
-  const { features, domain, lockedKeys, plugins, optOuts } = settings
-  const networks = state.networks.inForce.value
-  const own = { features, domain, lockedKeys, plugins, optOuts: [...optOuts], mesh, networks, keySets: [...keySets] }
-  yield [{ settings: own }, weights.settings]
+  yield [{ settings: { ...passedSettings(planner), networks: state.networks.inForce.value } }, weights.settings]
   for (const object of state.objects.each()) yield [{ object }, weights.object]
   for (const object of state.undiscovered()) yield [{ object }, weights.object]
   for (const key of state.keysInClusters()) {

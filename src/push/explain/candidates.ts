@@ -14,6 +14,7 @@ import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { Resource } from '../../xds/slab/resource.ts'
 import { listenerType, routeType } from '../../xds/type-urls.ts'
+import { passedSettings } from '../passed-mesh.ts'
 import type { Planner } from '../planner.ts'
 
 /** Maximum number of hosts whose objects are gathered, and of workloads. */
@@ -29,7 +30,6 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
   const proxy = planner.proxies().find((each) => each.connection === connection)
   if (!proxy) return undefined
   const { snapshot } = planner
-  const { settings } = snapshot
   const gathered = new Gathered(planner)
   const own = planner.instancesOf(proxy.node).map(({ service }) => service.hostname)
   const asked = hostsAsked(snapshot, typeUrl, name, own)
@@ -46,8 +46,7 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
   gathered.ofClusters(proxy.node)
   const objects = [...gathered.objects.values()]
   return {
-    ...{ features: settings.features, domain: settings.domain, lockedKeys: settings.lockedKeys, plugins: settings.plugins },
-    ...{ optOuts: [...settings.optOuts], mesh: snapshot.mesh, networks: snapshot.networks, keySets: [...snapshot.keySets] },
+    ...passedSettings(planner),
     ...{ node: proxy.node, typeUrl, name, objects, services: [...gathered.services.values()] },
     leftOut: [...objects.flatMap((object) => planner.state.leftOut(configKey(object))), ...undiscovered(planner, asked)],
     ...(proxy.proxyClass ? foundIn(planner, proxy.proxyClass.id, typeUrl, name) : { exists: false, digest: undefined }),

@@ -4,13 +4,9 @@
  */
 import type { ConfigObject } from '../../../protocols/data.ts'
 import type { Explained, ExplainedObject, ExplainInput, RegistryService } from '../../../protocols/messages/explain.ts'
-import type { Features } from '../../config/features.ts'
 import { configKey } from '../../config/kinds.ts'
-import type { MeshConfig, MeshNetworks } from '../../config/mesh-config.ts'
-import type { PolicyCheckName } from '../../config/opt-outs.ts'
-import { meshNames } from '../../names/mesh-names.ts'
-import { registryName } from '../../registry/merged-services.ts'
-import { Planner } from '../planner.ts'
+import { plannerOf } from '../passed-mesh.ts'
+import type { Planner } from '../planner.ts'
 import { digestOf } from './candidates.ts'
 import { Reasons } from './reasons.ts'
 
@@ -68,20 +64,10 @@ function referenceTo(part: Part): Omit<ExplainedObject, 'without' | 'reason'> {
 
 /** A planner of the gathered part of the mesh without one of its parts, with the proxy connected. */
 function planned(input: ExplainInput, without: Part | undefined): Planner {
-  const features = input.features as Features
-  const planner = new Planner({
-    ...{ features, names: meshNames(features.MESH_DOMAIN), domain: input.domain, lockedKeys: input.lockedKeys, plugins: input.plugins },
-    // Versions are compared within this explanation only.
-    ...{ versionKey: 'of an explanation', optOuts: new Set(input.optOuts as PolicyCheckName[]) },
-  })
-  const { state } = planner
-  state.setMesh(input.mesh as MeshConfig)
-  state.setNetworks(input.networks as MeshNetworks)
-  for (const [source, keys] of input.keySets) state.setKeySet(source, keys)
   const left = without && ('object' in without ? without.object : without.service)
-  for (const service of input.services)
-    if (service !== left) state.services.set(registryName(service.registry), service.key, { service: service.service, slices: service.slices })
-  for (const object of input.objects) if (object !== left) state.setConfig(configKey(object), object)
+  const services = input.services.filter((service) => service !== left)
+  const planner = plannerOf(input, services, 'of an explanation')
+  for (const object of input.objects) if (object !== left) planner.state.setConfig(configKey(object), object)
   planner.advance()
   planner.connect('proxy', input.node)
   return planner
