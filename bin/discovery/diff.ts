@@ -1,6 +1,7 @@
 /** `pilot-discovery diff`. */
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
 import { reportTrouble } from '../../src/cli/exit-status.ts'
+import { checkNamespace } from '../../src/cli/flags.ts'
 import { diffArgs, diffFlags } from '../../src/cli/server-flags.ts'
 
 /** Prints what files would change for the connected proxies. */
@@ -20,6 +21,7 @@ export class Diff extends DiscoveryCommand {
   override async run(): Promise<void> {
     await reportTrouble(async () => {
       const { flags, args, ignored } = await this.line(Diff)
+      checkNamespace(flags.namespace)
       const { diff } = await import('../../actors/discovery/commands/diff.ts')
       await diff(flags, [args.path, ...ignored])
     })

@@ -39,6 +39,8 @@ export interface DryRunInput {
   readonly texts: readonly GivenText[]
   /** Whether objects that are in no document are removed. */
   readonly replace: boolean
+  /** The namespace of objects that name none; empty: that which the place of the mesh's configuration has for them. */
+  readonly namespace: string
   readonly pieces: readonly Uint8Array[]
   /** Proxies of other replicas. */
   readonly others: readonly DryRunProxy[]

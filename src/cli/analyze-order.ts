@@ -1,8 +1,7 @@
 /** The flags and arguments of `pilot-discovery analyze` and `validate`. */
 import { string } from '@oclif/core/args'
 import type { Level } from '../analysis/finding.ts'
-import { isObjectName } from '../names/object-names.ts'
-import { type FlagValues, text, toggle } from './flags.ts'
+import { checkNamespace, type FlagValues, text, toggle } from './flags.ts'
 
 /** What is to be analyzed, and how the result is written. */
 export interface AnalyzeOrder {
@@ -75,7 +74,7 @@ export function analyzeOrder(
   const unknown = paths.find((path) => path.startsWith('-') && path !== '-')
   if (unknown !== undefined) throw new Error(`unknown flag: ${unknown}`)
   if (paths.length === 0 && !cluster) throw new Error(`a file or directory is needed, or - for standard input${isCheck ? '' : ', or --cluster'}`)
-  if (namespace !== '' && !isObjectName(namespace)) throw new Error(`--namespace: ${JSON.stringify(namespace.slice(0, 100))} is not a name`)
+  checkNamespace(namespace)
   const failOn = levels.find((level) => level === flags['fail-on'])
   if (!failOn) throw new Error(`--fail-on: ${JSON.stringify(flags['fail-on'].slice(0, 100))} is not a level; choose from ${levels.join(', ')}`)
   if (flags.json && flags.sarif) throw new Error('--json and --sarif exclude each other')

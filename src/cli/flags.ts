@@ -3,6 +3,7 @@ import { boolean, custom } from '@oclif/core/flags'
 import type { BooleanFlag, FlagInput, OptionFlag } from '@oclif/core/interfaces'
 import { parseDuration } from '../config/duration.ts'
 import { type ReadValue, readValue } from '../config/variable.ts'
+import { isObjectName } from '../names/object-names.ts'
 
 /** What every flag has: what it means, and optionally a short form and an environment variable that counts where the flag is not given. */
 interface Described {
@@ -93,4 +94,9 @@ export function isOn(name: string, given: string): boolean {
 function checked<Value>(name: string, given: string, read: ReadValue<Value>): Value {
   if ('expected' in read) throw new Error(`invalid argument ${JSON.stringify(given)} for "--${name}": expected ${read.expected}`)
   return read.value
+}
+
+/** Throws an Error where the value of `--namespace` is no name; empty: the flag is not given. */
+export function checkNamespace(namespace: string): void {
+  if (namespace !== '' && !isObjectName(namespace)) throw new Error(`--namespace: ${JSON.stringify(namespace.slice(0, 100))} is not a name`)
 }

@@ -48,6 +48,12 @@ export const sidecarScopeFlags = {
 /** Flags of `diff`. */
 export const diffFlags = {
   ...serverFlags,
+  namespace: text({
+    char: 'n',
+    default: '',
+    description:
+      'namespace of objects that name none; when not given, default where the configuration of the mesh is in a cluster, and none where it is in files',
+  }),
   replace: toggle({
     description:
       'the files are all configuration that there is: objects of other places would be removed, but services and workloads of clusters stay',

@@ -98,6 +98,17 @@ describe('diff', () => {
       .and.to.contain('\nremoved: VirtualService ns/a')
   })
 
+  it('puts objects without a namespace where files of the server are, or where it is told to', async () => {
+    const bare = file('bare.yaml', route('1s').replace(', namespace: ns', ''))
+    expect((await run(bare)).stdout).to.match(/\nadded: VirtualService a \(/)
+    expect(await run(bare, '-n', 'ns')).to.include({
+      code: 0,
+      stdout: '0 objects would differ, 1 as they are; 0 proxies would see a difference, 3 none\n',
+    })
+    const { code, stderr } = await run(bare, '-n', 'A b')
+    expect([code, stderr]).to.deep.equal([2, 'Error: --namespace: "A b" is not a name\n'])
+  })
+
   it('names documents that cannot be used and what could not be made, and what it does not compare', async () => {
     const text = `${route('3s').replace('3s', '3')}---\napiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: ns}\nspec: {}\n`
     const { code, stderr, stdout } = await run(file('wrong.yaml', text))

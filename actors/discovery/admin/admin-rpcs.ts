@@ -20,6 +20,7 @@ import type { AuthorityStatus } from '../../../protocols/messages/authority-stat
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { ambiguous } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
+import { isObjectName } from '../../../src/names/object-names.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Call } from '../../rpc/call.ts'
@@ -150,8 +151,10 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       if (typeof answer === 'string') throw errorOf({ code: status.invalidArgument, message: answer })
       return explainedMessage(answer, domain)
     },
-    async previewChanges({ files, replace, thisReplica }, context) {
-      const answer = await operatorsOnly(viewerOf(context), () => dryRunOf(thisReplica ? sources.own : sources, files, replace))
+    async previewChanges({ files, replace, thisReplica, namespace }, context) {
+      if (namespace !== '' && !isObjectName(namespace))
+        throw errorOf({ code: status.invalidArgument, message: `namespace: ${quoted(namespace)} is not a name` })
+      const answer = await operatorsOnly(viewerOf(context), () => dryRunOf(thisReplica ? sources.own : sources, files, { replace, namespace }))
       if (typeof answer === 'string') throw errorOf({ code: status.resourceExhausted, message: answer })
       return previewMessage(answer.run, answer.replicas, domain)
     },

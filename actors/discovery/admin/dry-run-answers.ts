@@ -1,5 +1,5 @@
 /** The answer about what documents would change for proxies. */
-import type { DryRun, DryRunPiece, DryRunProxy, GivenText } from '../../../protocols/messages/dry-run.ts'
+import type { DryRun, DryRunInput, DryRunPiece, DryRunProxy, GivenText } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { PageSources } from './page-sources.ts'
@@ -11,7 +11,7 @@ const mostBytes = 256 * 1_048_576
 export async function dryRunOf(
   sources: PageSources,
   texts: readonly GivenText[],
-  replace: boolean,
+  { replace, namespace }: Pick<DryRunInput, 'replace' | 'namespace'>,
 ): Promise<{ readonly run: DryRun; readonly replicas: readonly ReplicaState[] } | string> {
   const pieces: Uint8Array[] = []
   let bytes = 0
@@ -24,7 +24,7 @@ export async function dryRunOf(
   // Its own proxies are in the pieces.
   const { rows, replicas } = await sources.ofAll<DryRunProxy>('nodes', async () => [])
   const others = rows.map(({ nodeId, node }) => ({ nodeId, node }))
-  const run = await sources.explanations.dryRun({ texts, replace, pieces, others, at: wallClockMs() })
+  const run = await sources.explanations.dryRun({ texts, replace, namespace, pieces, others, at: wallClockMs() })
   return { run, replicas }
 }
 

@@ -29,10 +29,10 @@ const largestAnswer = 64 * 1_048_576
 const most = { names: 5, value: 100 }
 
 /** Prints the differences. The exit status is 1 when there are some, and 2 when a document cannot be used. */
-export async function diff(flags: ServerFlags & { readonly replace: boolean }, paths: readonly string[]): Promise<void> {
+export async function diff(flags: ServerFlags & { readonly replace: boolean; readonly namespace: string }, paths: readonly string[]): Promise<void> {
   const files = await filesOf(paths)
   const client = new AdminClient(serverOf(flags), { limitMs: previewBounds.timeLimit + 5000, readMaxBytes: largestAnswer })
-  const answer = await client.asked(client.rpcs.previewChanges({ files, replace: flags.replace }))
+  const answer = await client.asked(client.rpcs.previewChanges({ files, replace: flags.replace, namespace: flags.namespace }))
   if (flags.json) printJson({ differs: differs(answer), ...(toJson(PreviewChangesResponseSchema, answer, { alwaysEmitImplicit: true }) as object) })
   else printed(answer)
   if (answer.faults.some(({ level }) => level === 'error')) process.exitCode = troubleStatus

@@ -15,6 +15,8 @@ export interface Applying {
   readonly names: MeshNames
   readonly optOuts: OptOuts
   readonly revision: string
+  /** The namespace of objects of documents that name none; undefined: they are in none. */
+  readonly namespace: string | undefined
   /** The objects of kinds of the mesh that there are, by key. */
   readonly present: ReadonlyMap<string, ConfigObject>
   /** Whether objects that are in no document are removed, but those that a control plane made. */
@@ -65,9 +67,9 @@ class Reading {
   }
 
   file({ name, text }: GivenText): void {
-    const { names, optOuts, revision } = this.#applying
+    const { names, optOuts, revision, namespace } = this.#applying
     const patterns = new PatternChecks()
-    const read = parseConfigFile(name, text, names, patterns, optOuts, revision)
+    const read = parseConfigFile(name, text, names, patterns, optOuts, revision, 'files', { namespace })
     const parsed: ParsedFile = patterns.isExhausted ? faultyFile(name, 'its regular expressions take too long to compile') : read
     const tell = (level: DryRunFault['level'], { file, document, key = '', path, reason }: DocumentFault) =>
       this.#faults.push({ level, file, document, key, path, reason })

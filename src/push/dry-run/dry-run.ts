@@ -44,6 +44,7 @@ export function dryRun(rows: Iterable<DryRunRow>, order: Omit<DryRunInput, 'piec
     optOuts,
     revision: features.REVISION === 'default' ? '' : features.REVISION,
     present: mesh.configuration(),
+    namespace: order.namespace || mesh.defaultNamespace(parts.isMade),
     ...{ replace: order.replace, at: order.at, isMade: (object) => parts.isMade(object, features.MESH_DOMAIN) },
   })
   const { before, now } = { before: mesh.planned(undefined), now: mesh.planned(change) }
@@ -97,6 +98,14 @@ class GivenMesh {
   /** The objects of kinds of the mesh, by key. */
   configuration(): ReadonlyMap<string, ConfigObject> {
     return new Map([...this.#objects].filter(([, { kind }]) => kinds.has(kind)))
+  }
+
+  /** The namespace that objects get where the configuration is, if they name none: that of a cluster's command line; undefined: files give none. */
+  defaultNamespace(isMade: DryRunParts['isMade']): string | undefined {
+    const objects = [...this.#objects.values()].filter((object) => !isMade(object, this.features.MESH_DOMAIN))
+    const configuration = objects.filter(({ kind }) => kinds.has(kind))
+    // Without configuration its place is that of what else there is, such as Namespaces.
+    return (configuration.length > 0 ? configuration : objects).some(({ uid }) => uid !== '') ? 'default' : undefined
   }
 
   /** A planner of the mesh with a change, and its proxies connected, each named by its place in the list. */

@@ -53,7 +53,7 @@ const parts = {
   isOver: () => false,
   isMade: ({ name }: ConfigObject) => name === 'made',
 }
-const order = (text: string, replace = false) => ({ texts: [{ name: 'f.yaml', text }], replace, others: [], at: 7 })
+const order = (text: string, replace = false, namespace = '') => ({ texts: [{ name: 'f.yaml', text }], replace, namespace, others: [], at: 7 })
 
 function run(planner: Planner, text: string, replace = false): DryRun {
   const rows = structuredClone(Array.from(dryRunRows(planner), ([row]): DryRunRow => row))
@@ -104,6 +104,24 @@ describe('a dry run', () => {
       }),
       { numRuns: runs(150) },
     )
+  })
+
+  it('reads objects without a namespace as the place of the configuration does', () => {
+    const bare = entry('x/a', 'a.example').replace(', namespace: x', '')
+    const namespacesOf = (mesh: Planner, namespace = '') => {
+      const rows = structuredClone(Array.from(dryRunRows(mesh), ([row]): DryRunRow => row))
+      const { faults, objects, sameObjects } = dryRun(rows, order(bare, false, namespace), parts)
+      expect(faults).to.deep.equal([])
+      return [...objects.map(({ reference, change }) => `${change} ${reference.namespace}/${reference.name}`), sameObjects]
+    }
+    const ofFiles = planned(objectsOf(bare))
+    expect([namespacesOf(ofFiles), namespacesOf(ofFiles, 'ns')]).to.deep.equal([[1], ['added ns/a', 0]])
+    const stored = (text: string) => planned(objectsOf(text).map((object) => ({ ...object, uid: 'u' })))
+    expect(namespacesOf(stored(entry('default/a', 'a.example')))).to.deep.equal([1])
+    expect(namespacesOf(stored(entry('ns/a', 'a.example')))).to.deep.equal(['added default/a', 0])
+    expect(namespacesOf(stored(entry('ns/a', 'a.example')), 'ns')).to.deep.equal([1])
+    expect(namespacesOf(stored('apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n'))).to.deep.equal(['added default/a', 0])
+    expect(namespacesOf(stored(entry('ns/made', 'a.example')))).to.deep.equal(['added /a', 0])
   })
 
   it('names the secrets that a gateway asks for first, and the last time', () => {
