@@ -1,6 +1,9 @@
 /** What analyzers look at in the settings of the mesh. */
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import {
+  type CheckedSetting,
+  checkMeshConfig,
+  checkMeshNetworks,
   defaultMeshConfig,
   faultsOfSetting,
   type MeshConfig,
@@ -54,13 +57,37 @@ interface TextFaults extends SettingFaults {
   readonly path: string
 }
 
-/** Collects the settings of ConfigMaps among the objects of a cluster. A text that cannot be used leaves the defaults. */
+/** A setting that a file of its own may have. */
+export type Setting = 'mesh' | 'networks'
+
+/** Where the networks are. */
+export interface NetworksIn {
+  /** `<file>, document <n>`. */
+  readonly place: string
+  /** The ConfigMap that has their text; undefined: the place has nothing else. */
+  readonly resource: Resource | undefined
+}
+
+/**
+ * Collects the settings of the mesh: those of files of their own, which come first as they do in a service, and those of ConfigMaps among the objects of
+ * a cluster. A text that cannot be used leaves the defaults.
+ */
 export class GivenMesh {
   mesh: MeshConfig | undefined
   networks: MeshNetworks | undefined
-  /** The ConfigMap that has the networks. */
-  networksIn: Resource | undefined
+  networksIn: NetworksIn | undefined
   proxyImage: string | undefined
+  readonly #ofFiles = new Set<Setting>()
+
+  /** Takes a setting of a file of its own. `place`: that of the text. Returns what is wrong with it. */
+  addFile(setting: Setting, text: string, place: string): CheckedSetting<unknown> {
+    const read = setting === 'mesh' ? checkMeshConfig(text) : checkMeshNetworks(text)
+    if (!read.value) return read
+    this.#ofFiles.add(setting)
+    if (setting === 'mesh') this.mesh = read.value as MeshConfig
+    else [this.networks, this.networksIn] = [read.value as MeshNetworks, { place, resource: undefined }]
+    return read
+  }
 
   /** Takes the settings that a ConfigMap has, in the namespace of the control plane. Returns what is wrong with them. */
   add(resource: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): TextFaults[] {
@@ -77,9 +104,10 @@ export class GivenMesh {
       found.push({ path: `data.${field}`, ...faultsOfSetting(result) })
       return 'value' in result ? result.value : undefined
     }
-    this.mesh = read('mesh', readMeshConfig) ?? this.mesh
+    const mesh = read('mesh', readMeshConfig)
     const networks = read('meshNetworks', readMeshNetworks)
-    if (networks) [this.networks, this.networksIn] = [networks, resource]
+    if (mesh && !this.#ofFiles.has('mesh')) this.mesh = mesh
+    if (networks && !this.#ofFiles.has('networks')) [this.networks, this.networksIn] = [networks, { place: resource.place, resource }]
     return found
   }
 }

@@ -18,7 +18,7 @@ import type { Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
 import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
-import { GivenMesh, viewOf } from './mesh-view.ts'
+import { GivenMesh, type Setting, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, workloadOf } from './resources.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -87,6 +87,15 @@ export class OfflineMesh {
     this.#addObjects(parsed)
   }
 
+  /** Adds the mesh configuration or the networks of a file of their own, which count in place of those of a ConfigMap. */
+  addSetting(setting: Setting, file: string, content: string): void {
+    const document = 1
+    const { faults, warnings } = this.#given.addFile(setting, content, placeOf(file, document))
+    const found = (fault: { readonly path: string; readonly reason: string }): DocumentFault => ({ file, document, key: undefined, ...fault })
+    this.faults.push(...faults.map(found))
+    this.warnings.push(...warnings.map(found))
+  }
+
   get #revision(): string {
     const { REVISION } = this.#settings.features
     return REVISION === 'default' ? '' : REVISION
@@ -126,8 +135,8 @@ export class OfflineMesh {
 
   /** The object in a file that has a field of the object with a key, and where: of the networks of the mesh the text in their ConfigMap. */
   holderOf(key: string, path: string): { readonly key: string; readonly path: string } {
-    const { networksIn } = this.#given
-    return kindOfKey(key) === 'MeshNetworks' && networksIn ? { key: resourceKey(networksIn), path: 'data.meshNetworks' } : { key, path }
+    const holder = kindOfKey(key) === 'MeshNetworks' ? this.#given.networksIn?.resource : undefined
+    return holder ? { key: resourceKey(holder), path: 'data.meshNetworks' } : { key, path }
   }
 
   /** What is known of the mesh. Of a kind of which the files have no object they say nothing, since they may be a part of what there is. */

@@ -16,6 +16,9 @@ export interface AnalyzeOrder {
   readonly domain: string
   /** The namespace of objects that name none; empty: that of the context of the cluster, or `default`. */
   readonly namespace?: string
+  /** The files of the mesh configuration and of the networks; empty: there is none. */
+  readonly meshConfig?: string
+  readonly networksConfig?: string
   /** The cluster that is read beside the files; undefined: none. */
   readonly cluster?: ClusterOrder | undefined
 }
@@ -38,6 +41,8 @@ export const analyzeFlags = {
   sarif: toggle({ description: 'prints the findings as SARIF 2.1.0, which code hosts show beside the files' }),
   'fail-on': text({ default: 'error', description: 'lowest level of a finding with which the exit status is 1: error, warning or info' }),
   domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
+  meshConfig: text({ default: '', description: 'mesh configuration file, which counts in place of that of a ConfigMap' }),
+  networksConfig: text({ default: '', description: 'mesh networks configuration file, which counts in place of that of a ConfigMap' }),
 }
 
 /** Flags of `analyze` only. */
@@ -73,12 +78,15 @@ export function analyzeOrder(
   const paths = args.filter((path) => path !== undefined)
   const unknown = paths.find((path) => path.startsWith('-') && path !== '-')
   if (unknown !== undefined) throw new Error(`unknown flag: ${unknown}`)
-  if (paths.length === 0 && !cluster) throw new Error(`a file or directory is needed, or - for standard input${isCheck ? '' : ', or --cluster'}`)
+  const { domain, meshConfig, networksConfig } = flags
+  if (paths.length === 0 && !cluster && meshConfig === '' && networksConfig === '')
+    throw new Error(`a file or directory is needed, or - for standard input${isCheck ? '' : ', or --cluster'}`)
   checkNamespace(namespace)
   const failOn = levels.find((level) => level === flags['fail-on'])
   if (!failOn) throw new Error(`--fail-on: ${JSON.stringify(flags['fail-on'].slice(0, 100))} is not a level; choose from ${levels.join(', ')}`)
   if (flags.json && flags.sarif) throw new Error('--json and --sarif exclude each other')
-  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain, namespace, cluster }
+  const form = flags.sarif ? 'sarif' : flags.json ? 'json' : 'text'
+  return { paths, isCheck, form, failOn, domain, meshConfig, networksConfig, namespace, cluster }
 }
 
 /** Whether a finding of a level fails the command. */

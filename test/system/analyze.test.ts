@@ -82,6 +82,37 @@ describe('pilot-discovery analyze and validate', () => {
       for (const command of ['validate', 'analyze']) expect(run([command, '-'], `${map}${text}\n`).stdout).to.equal(`${line}\n`)
   })
 
+  it('check mesh configuration and networks in files of their own, with field and place, and analyze beside them', () => {
+    const [mesh, networks] = [join(dir, 'mesh.yaml'), join(dir, 'networks.yaml')]
+    write('mesh.yaml', 'accessLogEncodin: JSON\nextensionProviders:\n- name: check\n')
+    write('networks.yaml', 'networks:\n  far:\n    endpoints:\n    - fromRegistry: Kubernete\n')
+    const flags = ['--meshConfig', mesh, '--networksConfig', networks]
+    const unknown = `warning IST0133 ${mesh}:1:1: accessLogEncodin: unknown field, left out; did you mean "accessLogEncoding"?`
+    expect(run(['validate', ...flags])).to.deep.equal({ status: 0, stdout: `${unknown}\n`, stderr: '1 finding in 2 files\n' })
+    const policy = `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: shop}\nspec: {action: CUSTOM, provider: {name: chek}, rules: [{}]}\n`
+    const maps = `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mesh, namespace: mesh-system}\ndata: {mesh: "extensionProviders: [{name: chek}]", meshNetworks: "networks: {}"}\n`
+    const analyzed = run(['analyze', ...flags, '-'], `${policy}---\n${maps}`)
+    expect(analyzed.stdout.split('\n').filter(Boolean)).to.have.members([
+      unknown,
+      `error IST0126 ${networks}:4:7: mesh networks: networks.far.endpoints[0].fromRegistry: there is no cluster Kubernete, so this network has none of its endpoints`,
+      'error IST0101 (standard input):4:35: AuthorizationPolicy shop/p: spec.provider.name: extensionProviders of the mesh configuration have no chek, so all requests that the rules match are denied; did you mean "check"?',
+    ])
+    write('mesh.yaml', 'enableAutoMtls: maybe\nconnectTimeout: soon\n')
+    const { status, stdout } = run(['validate', '--meshConfig', mesh])
+    expect([status, stdout.split('\n')]).to.deep.equal([
+      1,
+      [
+        `error IST0106 ${mesh}:1:1: enableAutoMtls: expected true or false, got string "maybe"`,
+        `error IST0106 ${mesh}:2:1: connectTimeout: expected a duration such as 5s, got string "soon"`,
+        '',
+      ],
+    ])
+    expect(run(['analyze', '--networksConfig', join(dir, 'none')]).stderr).to.equal(
+      `Error: --networksConfig: ${join(dir, 'none')}: there is no such file\n`,
+    )
+    for (const name of ['mesh.yaml', 'networks.yaml']) rmSync(join(dir, name))
+  })
+
   it('fail at standard input without a document, as inject does: the command before them in a pipeline has failed', () => {
     for (const args of [
       ['validate', '-'],

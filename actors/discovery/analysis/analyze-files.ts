@@ -15,7 +15,7 @@ import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
 import { isConfigFile } from '../sources/files/directory-listing.ts'
-import { givenFiles, standardInput } from './configuration-files.ts'
+import { givenFiles, settingsText, standardInput } from './configuration-files.ts'
 
 /** What was found in files. */
 export interface FileAnalysis {
@@ -32,7 +32,7 @@ export interface FileAnalysis {
  * there, and for a cluster that cannot be reached.
  */
 export async function analyzeFiles(
-  { paths, isCheck, domain, namespace: asked, cluster }: AnalyzeOrder,
+  { paths, isCheck, domain, namespace: asked, cluster, ...settings }: AnalyzeOrder,
   input: Readable,
   environment: NodeJS.ProcessEnv,
 ): Promise<FileAnalysis> {
@@ -45,6 +45,16 @@ export async function analyzeFiles(
   const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults, namespace)
   const [unread, ignored]: [Located[], string[]] = [[], []]
   const texts = new Map<string, string>()
+  for (const [setting, flag] of [
+    ['mesh', 'meshConfig'],
+    ['networks', 'networksConfig'],
+  ] as const) {
+    const file = settings[flag]
+    if (!file) continue
+    const text = await settingsText(flag, file)
+    texts.set(file, text)
+    mesh.addSetting(setting, file, text)
+  }
   for await (const given of givenFiles(paths, input)) {
     if ('isIgnored' in given) ignored.push(given.file)
     else if ('fault' in given) unread.push(unreadable(given.file, given.fault))

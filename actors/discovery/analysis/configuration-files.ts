@@ -29,6 +29,13 @@ export async function* givenFiles(paths: readonly string[], input: Readable): As
   }
 }
 
+/** Reads the file that a flag names. Rejects with an Error that names both when it cannot be read. */
+export async function settingsText(flag: string, file: string): Promise<string> {
+  const { content = { fault: 'there is no such file' } } = await readFile(file, new FileTimeouts())
+  if ('fault' in content) throw new Error(`--${flag}: ${file}: ${content.fault}`)
+  return content.text
+}
+
 async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory()
