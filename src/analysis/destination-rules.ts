@@ -1,13 +1,13 @@
 /** Finds DestinationRules of hosts that are not there, subsets without workloads, and TLS that nobody verifies or accepts. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { DestinationRuleSpec, TrafficPolicy } from '../config/kinds/destination-rule.ts'
-import { suggestion } from '../model/edit-distance.ts'
 import { completeHost } from '../model/match.ts'
 import { rulesOf } from './claims.ts'
 import { checkRuleSecrets } from './credentials.ts'
 import type { Tell } from './finding.ts'
+import { hostSuggestion } from './near-hosts.ts'
 import { peerMode } from './peer-modes.ts'
-import { isAbsent, isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
+import { isAbsent, isInjected, mayMeet, selectorOf, servicesOf, someWorkload } from './references.ts'
 import type { World } from './world.ts'
 
 type Rule = ConfigObject<DestinationRuleSpec>
@@ -18,9 +18,7 @@ export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): 
   const host = completeHost(spec.host, namespace, world.domain)
   const services = servicesOf(host, world)
   if (services.length === 0 && !host.startsWith('*') && isAbsent(host, world))
-    tell('IST0101', 'spec.host', `there is no service ${host}, so the rule has no effect`, () =>
-      suggestion(spec.host, nearHosts(spec.host, namespace, world)),
-    )
+    tell('IST0101', 'spec.host', `there is no service ${host}, so the rule has no effect`, () => hostSuggestion(spec.host, namespace, world))
   for (const [index, { name, labels, trafficPolicy }] of (spec.subsets ?? []).entries()) {
     for (const { selector, namespace: owner } of services)
       if (labels && Object.keys(labels).length > 0 && selector && someWorkload({ ...selector, ...labels }, owner, world) === false)

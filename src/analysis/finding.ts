@@ -174,6 +174,18 @@ export const codes = {
     'a rule of an AuthorizationPolicy, or a match of a VirtualService, that asks for what no request has, such as a principal in another form, a method in small letters, a path without a slash, an identity without mutual TLS, a path at a TCP port',
     'correct the value, or add what it needs',
   ),
+  MESH0012: row(
+    'HostOfNoService',
+    'warning',
+    'a host of a VirtualService of the mesh that only a Service could have and none has, or that is written without its domain',
+    'correct the host, or add the Service',
+  ),
+  MESH0013: row(
+    'HostNearlyOfService',
+    'info',
+    'a host of a VirtualService of the mesh that no service has and that differs in one label from that of a ServiceEntry',
+    'correct the host, if that one is meant',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

@@ -9,6 +9,7 @@ import { addTo } from '../model/lists.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { Claimants, type Meeting } from './claimants.ts'
 import { claimsOf } from './claims.ts'
+import { HostIndex, openHosts } from './host-index.ts'
 import type { MeshView, World } from './world.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -50,6 +51,8 @@ export class MeshFacts implements World {
   readonly #claimants = new Claimants((key) => this.#objects.get(key))
   readonly #services = new Map<string, readonly Service[]>()
   readonly #wildcards = new Set<string>()
+  /** The hosts of services outside of the cluster. */
+  readonly #outside = new HostIndex()
   readonly #servicesIn = new Map<string, Map<string, Service>>()
   readonly #namespaces = new Map<string, Labels>()
   readonly #assumed: ReadonlySet<string>
@@ -209,6 +212,10 @@ export class MeshFacts implements World {
         if (now.length > 0) this.#wildcards.add(host)
         else this.#wildcards.delete(host)
         this.#touch('wildcards')
+      } else if (!host.endsWith(`.svc.${this.domain}`)) {
+        if (now.length > 0) this.#outside.add(host)
+        else this.#outside.delete(host)
+        this.#touch(...openHosts(host).map((rest) => `hosts like ${rest}`))
       }
     }
     for (const service of before) this.#setServiceIn(service, undefined)
@@ -354,6 +361,14 @@ export class MeshFacts implements World {
   wildcards(): readonly string[] {
     this.#read('wildcards')
     return this.#listed([...this.#wildcards])
+  }
+
+  similarHosts(host: string): readonly string[] {
+    const found = openHosts(host).flatMap((rest) => {
+      this.#read(`hosts like ${rest}`)
+      return this.#listed([...this.#outside.having(rest)])
+    })
+    return [...new Set(found)]
   }
 
   servicesIn(namespace: string): readonly Service[] {

@@ -47,15 +47,6 @@ export function servicesOf(host: string, world: World): readonly Service[] {
     .flatMap((pattern) => world.services(pattern))
 }
 
-/** Yields the hosts that somebody of a namespace may have meant, written as the unknown one is: short or in full. */
-export function* nearHosts(unknown: string, namespace: string, world: World): Generator<string> {
-  const suffix = `.${namespace}.svc.${world.domain}`
-  for (const host of world.hosts()) {
-    if (unknown.includes('.')) yield host
-    else if (host.endsWith(suffix)) yield host.slice(0, -suffix.length)
-  }
-}
-
 /** Returns the subsets of a host that a namespace may use: those of its own rules, of the namespace of the service, and of the root namespace. */
 export function subsetsOf(host: string, namespace: string, world: World): ReadonlySet<string> {
   const owners = new Set([namespace, world.mesh.rootNamespace, ...servicesOf(host, world).map((service) => service.namespace)])

@@ -2,16 +2,15 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
-import { suggestion } from '../model/edit-distance.ts'
 import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
+import { checkDestination } from './destinations.ts'
 import type { Tell } from './finding.ts'
-import { isAbsent, labelText, listed, mostNames, nearHosts, servicesOf, someWorkload, subsetsOf, tellMissing, tellNoNamespace } from './references.ts'
+import { labelText, listed, mostNames, servicesOf, someWorkload, tellMissing, tellNoNamespace } from './references.ts'
 import { checkRequestValues } from './request-values.ts'
 import { checkRouteKinds, gatewayPath, serverServes } from './route-kinds.ts'
+import { checkRoutedHosts } from './routed-hosts.ts'
 import type { World } from './world.ts'
-
-type Destination = NonNullable<HttpRoute['mirror']>
 
 /** Tells what is wrong with a VirtualService. */
 export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
@@ -40,37 +39,8 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
   checkPatterns(spec.http ?? [], tell)
   checkRequestValues(spec.http ?? [], tell)
   checkHosts(object, world, tell)
+  checkRoutedHosts(object, world, tell)
   checkRouteKinds(object, world, tell)
-}
-
-function checkDestination(
-  { host, subset, port }: Destination,
-  at: string,
-  { namespace }: ConfigObject,
-  world: World,
-  tell: Tell,
-  consequence = 'requests are answered with an error',
-): void {
-  const full = completeHost(host, namespace, world.domain)
-  const services = servicesOf(full, world)
-  if (services.length === 0) {
-    if (!isAbsent(full, world)) return
-    const near = () => suggestion(host, nearHosts(host, namespace, world))
-    return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}`, near)
-  }
-  const ports = services.flatMap((service) => service.ports)
-  const numbers = [...new Set(ports.map(({ number }) => number))].sort((one, other) => one - other)
-  if (port?.number === undefined) {
-    if (numbers.length > 1)
-      tell('IST0112', at, `the service ${full} has the ports ${numbers.join(', ')}: say which with port.number, otherwise that of the request counts`)
-  } else if (!numbers.includes(port.number))
-    tell('IST0101', `${at}.port.number`, `the service ${full} has no port ${port.number}, only ${numbers.join(', ') || 'none'}`)
-  if (subset === undefined) return
-  const subsets = subsetsOf(full, namespace, world)
-  if (!subsets.has(subset) && world.isRead('DestinationRule'))
-    tell('IST0101', `${at}.subset`, `no DestinationRule defines a subset ${JSON.stringify(subset)} of ${full}, so there are no endpoints`, () =>
-      suggestion(subset, subsets),
-    )
 }
 
 /** Tells a try that may take longer than the request. A request without a timeout may take any time. */

@@ -52,6 +52,8 @@ export interface World {
   /** All hosts of services, and those of them that are wildcards. */
   hosts(): readonly string[]
   wildcards(): readonly string[]
+  /** The hosts of services outside of the cluster, wildcards not included, that differ from a host in one label at most. */
+  similarHosts(host: string): readonly string[]
   /** The services of a cluster in a namespace. */
   servicesIn(namespace: string): readonly Service[]
   /** Whether there is a Service, also one of which another definition of its host is in force. */

@@ -76,7 +76,7 @@ describe('the analyzer', () => {
     const others = () => lines(/analysis\t(\d+) further findings came; all are on/g).reduce((sum, [, count]) => sum + Number(count), 0)
     const came = () => lines(/error IST0101 VirtualService ns\/many-/g).length
     const routes = Array.from({ length: 100 }, (_, index) =>
-      route('nowhere').replace('name: a', `name: many-${index}`).replace('hosts: [a]', `hosts: [many-${index}]`),
+      route('nowhere').replace('name: a', `name: many-${index}`).replace('hosts: [a]', `hosts: [many-${index}.example]`),
     )
     discovery.write('many.yaml', routes.join('---\n'))
     await until('all to be told or counted', () => came() + others() === 100)

@@ -294,6 +294,25 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
     },
     { wrong: [keys('')], at: 'MESH0010 RequestAuthentication/shop/k spec.jwtRules[0].issuer', right: [keys('jwksUri: "https://a.example/keys"')] },
   ],
+  MESH0012: [
+    {
+      wrong: [web, mesh('VirtualService', 'shop/v', `{hosts: [wbe], http: [{${toWeb}}]}`)],
+      at: 'MESH0012 VirtualService/shop/v spec.hosts[0]',
+      right: [web, mesh('VirtualService', 'shop/v', `{hosts: [web, wbe.example], http: [{${toWeb}}]}`)],
+    },
+    {
+      wrong: [web, mesh('VirtualService', 'shop/v', `{hosts: [web.shop], http: [{${toWeb}}]}`)],
+      at: 'MESH0012 VirtualService/shop/v spec.hosts[0]',
+      right: [web, mesh('VirtualService', 'shop/v', `{hosts: [web.bank], http: [{${toWeb}}]}`)],
+    },
+  ],
+  MESH0013: [
+    {
+      wrong: [web, entry('shop/e', ''), mesh('VirtualService', 'shop/v', `{hosts: [a.exmple], http: [{${toWeb}}]}`)],
+      at: 'MESH0013 VirtualService/shop/v spec.hosts[0]',
+      right: [web, entry('shop/e', ''), mesh('VirtualService', 'shop/v', `{hosts: [b.example], http: [{${toWeb}}]}`)],
+    },
+  ],
   MESH0011: [
     ...['spiffe://cluster.local/ns/shop/sa/web', 'shop/web', 'cluster.local/sa/web'].map((principal) => ({
       wrong: [admits(`from: [{source: {principals: ["${principal}"]}}]`)],

@@ -114,7 +114,7 @@ describe('the analysis of a real cluster', function () {
     writeFileSync(
       file,
       [
-        route('lost', 'reviews.other.svc.cluster.local').replace('[web]', '[lost]'),
+        route('lost', 'reviews.other.svc.cluster.local').replace('[web]', '[lost.example]'),
         secretDocument('shop/cert', pair),
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}',
       ].join('\n---\n'),

@@ -35,10 +35,11 @@ describe('pilot-discovery analyze and validate', () => {
       `warning MESH0001 ${at}.txt: not read, since its name does not end in .yaml, .yml or .json: rename it, or move it elsewhere`,
       `error IST0106 ${join(dir, 'below/more.json')}:1:128: Sidecar shop/s: spec.egress[0].hosts: required, but missing`,
       `warning IST0133 ${at}:9:39: VirtualService shop/web: spec.http[0].route[0].destinaton: unknown field, left out; did you mean "destination"?`,
+      `warning MESH0012 ${at}:9:16: VirtualService shop/web: spec.hosts[0]: there is no service web.shop.svc.cluster.local, so no request to a service takes these routes`,
       `error IST0101 ${at}:9:69: VirtualService shop/web: spec.http[0].route[0].destination.host: there is no service reviws.shop.svc.cluster.local, so requests are answered with an error; did you mean "reviews"?`,
       '',
     ])
-    expect(analyzed.stderr).to.equal(`4 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
+    expect(analyzed.stderr).to.equal(`5 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
     expect(analyzed.status).to.equal(1)
     const validated = run(['validate', at])
     expect([validated.status, validated.stdout.split('\n').length]).to.deep.equal([0, 2])
@@ -138,6 +139,7 @@ describe('pilot-discovery analyze and validate', () => {
     }[]
     expect(found.map(({ code, name, file, document, line, column, object }) => [code, name, file, document, line, column, object])).to.deep.equal([
       ['IST0133', 'SchemaWarning', '(standard input)', 1, 4, 39, 'VirtualService shop/web'],
+      ['MESH0012', 'HostOfNoService', '(standard input)', 1, 4, 16, 'VirtualService shop/web'],
       ['IST0101', 'ReferencedResourceNotFound', '(standard input)', 1, 4, 69, 'VirtualService shop/web'],
     ])
     const sarif = JSON.parse(run(['analyze', '--sarif', join(dir, 'route.yaml')]).stdout)
@@ -147,7 +149,7 @@ describe('pilot-discovery analyze and validate', () => {
     const [{ results, tool }] = sarif.runs
     const region = { startLine: 9, startColumn: 39 }
     expect(results[0].locations[0].physicalLocation).to.deep.equal({ artifactLocation: { uri: `file://${dir}/route.yaml` }, region })
-    expect([sarif.version, tool.driver.rules.map(({ id }: { id: string }) => id)]).to.deep.equal(['2.1.0', ['IST0101', 'IST0133']])
+    expect([sarif.version, tool.driver.rules.map(({ id }: { id: string }) => id)]).to.deep.equal(['2.1.0', ['IST0101', 'IST0133', 'MESH0012']])
     const uris = results.map(
       ({ ruleId, level, locations }: { ruleId: string; level: string; locations: { physicalLocation: { artifactLocation: { uri: string } } }[] }) => [
         ruleId,
@@ -157,6 +159,7 @@ describe('pilot-discovery analyze and validate', () => {
     )
     expect(uris).to.deep.equal([
       ['IST0133', 'warning', `file://${dir}/route.yaml`],
+      ['MESH0012', 'warning', `file://${dir}/route.yaml`],
       ['IST0101', 'error', `file://${dir}/route.yaml`],
     ])
   })

@@ -233,7 +233,7 @@ describe('the analysis of configuration', () => {
 
   it('takes the service of the API server, which every cluster has, for being there', () => {
     const host = 'kubernetes.default.svc.cluster.local'
-    expect(found(object('DestinationRule', 'shop/r', `{host: ${host}}`), routes('shop/v', 'api', to(`host: ${host}`)))).to.deep.equal([])
+    expect(found(object('DestinationRule', 'shop/r', `{host: ${host}}`), routes('shop/v', 'api.example', to(`host: ${host}`)))).to.deep.equal([])
   })
 
   it('finds Secrets of Gateways that are not there, or lack what the Gateway needs', () => {
