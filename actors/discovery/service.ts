@@ -124,7 +124,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     ...{ identity, secrets, place: authority.place, hasCluster: cluster !== undefined, keptWebhook: keptWebhook(given, features, webhooks, serving) },
     ...{ features, replica: presence?.replica, mode, module },
   })
-  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles)
+  // A port that the kernel chose is reserved until the writers listen on it. A client that knows the service as ready meets writers alone.
+  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles, claim.release)
   const levels = levelsInForce(opened, supervisor)
   const explanations = new Explanations()
   Object.assign(
@@ -148,11 +149,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     passedTo: passing?.places,
     webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })
-  // A port that the kernel chose is reserved until the writers listen on it.
-  const ready = admin.ready().then(claim.release)
   return {
     supervisor,
-    ready: () => ready,
+    ready: () => admin.ready(),
     log,
     fatal: opened.fatal,
     reload() {
@@ -165,7 +164,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await supervisor.drain(['webhooks', 'registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await Promise.all([released, replicas?.close(), presence?.close()])
       await Promise.all([admin.close(), explanations.close(), cluster?.close()])
-      await Promise.all([claim.release(), passing?.remove()])
+      claim.release()
+      await passing?.remove()
       await opened.flush()
     },
   }

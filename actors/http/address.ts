@@ -20,8 +20,11 @@ export const sharing = (listeners: number): { readonly reusePort: boolean } => (
 export interface Claim {
   /** The actual address of a flag as `host:port`; empty when nothing listens. */
   readonly of: (flag: string) => string
-  /** Releases the ports that the kernel chose and that were reserved for several threads. */
-  release(): Promise<void>
+  /**
+   * Releases the ports that the kernel chose and that were reserved for several threads. The kernel gives the reserving socket, too, a part of the
+   * connections, which are reset; none that begins after this call.
+   */
+  release(): void
 }
 
 /** Splits `host:port`; an empty host means all addresses. */
@@ -54,7 +57,9 @@ export async function claimAddresses(flags: readonly AddressFlag[]): Promise<Cla
   if (problems.length > 0) throw new Error(problems.join('; '))
   return {
     of: (flag) => real.get(flag) ?? '',
-    release: async () => void (await Promise.all(held.splice(0).map(({ server }) => closeServer(server)))),
+    release: () => {
+      for (const { server } of held.splice(0)) server.close()
+    },
   }
 }
 

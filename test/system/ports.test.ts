@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
+import { type ClientHttp2Session, connect } from 'node:http2'
 import { createServer, type Server } from 'node:net'
 import { expect } from 'chai'
 import { servicePaths } from '../../src/names/mesh-names.ts'
 import { grpcCall } from '../harness/grpc-call.ts'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
 import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const pinned = launchers['the pinned Node']
@@ -28,6 +30,14 @@ function listeners(port: number): number {
   return rows.map((row) => row.trim().split(/\s+/)).filter(([, address, , state]) => address === local && state === listening).length
 }
 
+/** What becomes of a connection: the settings of the server, or an error. */
+const outcome = (session: ClientHttp2Session): Promise<string> =>
+  new Promise((resolve) => {
+    session.once('remoteSettings', () => resolve('served'))
+    session.once('error', (error) => resolve(error.message))
+    session.once('close', () => resolve('closed'))
+  })
+
 describe('listening addresses', () => {
   it('with port 0 are one port for all writers, and each actual address is logged', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])
@@ -41,6 +51,22 @@ describe('listening addresses', () => {
       const client = new XdsClient(port, sidecarNode('10.0.0.1', 'one', 'mock-0'), false).connect()
       await client.ready()
       client.close()
+    } finally {
+      service.dispose()
+    }
+  })
+
+  it('with port 0 lead every connection to a writer, from the moment at which the service says that it is ready', async () => {
+    const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '2', ...anyPorts])
+    try {
+      const [http, grpc] = [await service.address('HTTP'), await service.address('gRPC')]
+      await until('the service to be ready', async () => (await fetch(`http://${http}/ready`)).status === 200)
+      const sessions = Array.from({ length: 24 }, () => connect(`http://${grpc}`))
+      try {
+        expect(await Promise.all(sessions.map(outcome))).to.deep.equal(Array(sessions.length).fill('served'))
+      } finally {
+        for (const session of sessions) session.destroy()
+      }
     } finally {
       service.dispose()
     }

@@ -150,6 +150,9 @@ async function openStream(address: string) {
     'content-type': 'application/grpc',
   })
   stream.on('error', () => {})
-  await new Promise((resolve) => stream.on('response', resolve))
+  await new Promise((resolve, reject) => {
+    stream.on('response', resolve)
+    stream.on('close', () => reject(new Error('the stream has ended without a response')))
+  })
   return session
 }

@@ -55,11 +55,22 @@ export class ReadinessJudge {
   readonly #sources: readonly string[]
   readonly #advice: string | undefined
   readonly #remarks: () => readonly string[]
+  readonly #becoming: () => void
   #wasReady = false
 
-  /** `states`: the present states of all actors. `sources`: the names of the sources. `advice`: what the operator has to do first. `remarks`: what does not change whether it is ready. */
-  constructor(states: () => readonly ActorState[], sources: readonly string[], advice?: string, remarks: () => readonly string[] = () => []) {
+  /**
+   * `states`: the present states of all actors. `sources`: the names of the sources. `advice`: what the operator has to do first. `remarks`: what
+   * does not change whether it is ready. `becoming`: called once, before anybody is told that the service is ready.
+   */
+  constructor(
+    states: () => readonly ActorState[],
+    sources: readonly string[],
+    advice?: string,
+    remarks: () => readonly string[] = () => [],
+    becoming: () => void = () => undefined,
+  ) {
     this.#remarks = remarks
+    this.#becoming = becoming
     this.#states = states
     this.#sources = sources
     this.#advice = advice
@@ -67,6 +78,7 @@ export class ReadinessJudge {
 
   judge(): Readiness {
     const judged = readiness(this.#states(), this.#sources, this.#wasReady, this.#advice, this.#remarks())
+    if (judged.ready && !this.#wasReady) this.#becoming()
     this.#wasReady ||= judged.ready
     return judged
   }

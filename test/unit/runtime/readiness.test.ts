@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { readiness } from '../../../actors/discovery/admin/readiness.ts'
+import { ReadinessJudge, readiness } from '../../../actors/discovery/admin/readiness.ts'
 import type { ActorState } from '../../../actors/runtime/supervisor.ts'
 import { attentionNote, servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 
@@ -26,6 +26,24 @@ const without = (name: string) => all().filter((state) => state.name !== name)
 describe('readiness', () => {
   it('is given without a message when every writer serves', () => {
     expect(readiness(all(), sources, false)).to.deep.equal({ ready: true, text: '' })
+  })
+
+  it('is told to nobody before what has to be done first, which is done once', () => {
+    let [states, done]: [ActorState[], number] = [[synced({ state: 'starting' })], 0]
+    const judge = new ReadinessJudge(
+      () => states,
+      sources,
+      undefined,
+      () => [],
+      () => done++,
+    )
+    expect([judge.judge().ready, done]).to.deep.equal([false, 0])
+    states = all()
+    expect([judge.judge().ready, done]).to.deep.equal([true, 1])
+    states = without('xds-writer/0').map((state) => ({ ...state, health: 'failing' as const }))
+    expect(judge.judge().ready).to.equal(false)
+    states = all()
+    expect([judge.judge().ready, done]).to.deep.equal([true, 1])
   })
 
   it('is given with what needs attention, once for all actors that say the same', () => {
