@@ -2,7 +2,8 @@
  * What differs between two states of a resource, by meaning: items of lists are found again by their names or addresses, and not by their places.
  * Resources are JSON with the names of their schema.
  */
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
+import type { JsonValue } from '@bufbuild/protobuf'
+import { isObject } from './json-fields.ts'
 
 /** A field that differs; a value is undefined where the field is not set. */
 export interface ChangedField {
@@ -104,5 +105,3 @@ function addressOf(address: JsonValue | undefined): string | undefined {
   if (isObject(pipe)) return String(pipe.path)
   return isObject(internal) ? `${internal.server_listener_name}/${internal.endpoint_id ?? ''}` : undefined
 }
-
-const isObject = (value: JsonValue | undefined): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)

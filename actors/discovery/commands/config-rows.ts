@@ -1,5 +1,6 @@
 /** The rows in which `pilot-discovery proxy-config` shows resources. Resources are JSON with the names of their schema. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { objectAt, objectsOf, textOf } from '../../../src/xds/json-fields.ts'
 
 /** A kind of resources that `proxy-config` shows. */
 export type ShownKind = 'clusters' | 'listeners' | 'routes' | 'endpoints'
@@ -14,12 +15,7 @@ export interface SentResource {
 
 type Rows = { readonly head: readonly string[]; readonly rows: (resource: JsonObject) => string[][] }
 
-const objectAt = (value: JsonValue | undefined): JsonObject => (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {})
-const at = (value: JsonValue | undefined, ...path: readonly string[]): JsonObject =>
-  path.reduce((inner, name) => objectAt(inner[name]), objectAt(value))
-const list = (value: JsonValue | undefined): readonly JsonObject[] => (Array.isArray(value) ? value.map(objectAt) : [])
-const text = (value: JsonValue | undefined, otherwise = '-'): string =>
-  typeof value === 'string' && value !== '' ? value : typeof value === 'number' || typeof value === 'boolean' ? String(value) : otherwise
+const text = (value: JsonValue | undefined, otherwise = '-'): string => textOf(value, otherwise)
 
 /** `outbound|80|v1|reviews.shop.svc.cluster.local`: direction, port, subset and host. */
 const clusterName = /^(inbound|outbound)\|(\d*)\|([^|]*)\|(.*)$/
@@ -29,7 +25,7 @@ export const clusterRows: Rows = {
   rows: (cluster) => {
     const name = text(cluster.name)
     const [, direction = '-', port = '', subset = '', host = ''] = clusterName.exec(name) ?? []
-    const type = text(at(cluster, 'cluster_type').name, text(cluster.type, 'STATIC'))
+    const type = text(objectAt(cluster, 'cluster_type').name, text(cluster.type, 'STATIC'))
     return [[host || '-', port || '-', subset || '-', direction, type, name]]
   },
 }
@@ -37,9 +33,9 @@ export const clusterRows: Rows = {
 export const listenerRows: Rows = {
   head: ['ADDRESS', 'PORT', 'MATCH', 'DESTINATION', 'LISTENER'],
   rows: (listener) => {
-    const { address, port_value: port, named_port: named } = at(listener, 'address', 'socket_address')
-    const pipe = at(listener, 'address', 'pipe').path
-    const chains = [...list(listener.filter_chains), ...list(listener.default_filter_chain ? [listener.default_filter_chain] : [])]
+    const { address, port_value: port, named_port: named } = objectAt(listener, 'address', 'socket_address')
+    const pipe = objectAt(listener, 'address', 'pipe').path
+    const chains = [...objectsOf(listener.filter_chains), ...objectsOf(listener.default_filter_chain ? [listener.default_filter_chain] : [])]
     const lines = chains.map((chain) => [matchText(chain), destinationOfChain(chain)])
     const name = text(listener.name)
     return (lines.length === 0 ? [['all', '-']] : lines).map(([match = '', destination = '']) => [
@@ -54,9 +50,9 @@ export const listenerRows: Rows = {
 
 /** What a filter chain matches. */
 function matchText(chain: JsonObject): string {
-  const match = at(chain, 'filter_chain_match')
+  const match = objectAt(chain, 'filter_chain_match')
   const names = (field: string) => (Array.isArray(match[field]) ? (match[field] as JsonValue[]).map((each) => text(each)).join(',') : '')
-  const ranges = list(match.prefix_ranges).map(({ address_prefix: address, prefix_len: length }) => `${text(address)}/${text(length, '0')}`)
+  const ranges = objectsOf(match.prefix_ranges).map(({ address_prefix: address, prefix_len: length }) => `${text(address)}/${text(length, '0')}`)
   const parts = [
     ['port', text(match.destination_port, '')],
     ['address', ranges.join(',')],
@@ -70,13 +66,13 @@ function matchText(chain: JsonObject): string {
 
 /** Where the last filter of a chain sends what comes. */
 function destinationOfChain(chain: JsonObject): string {
-  const filters = list(chain.filters)
-  const config = at(filters.at(-1), 'typed_config')
-  const inline = at(config, 'route_config')
-  const routes = text(at(config, 'rds').route_config_name, '')
+  const filters = objectsOf(chain.filters)
+  const config = objectAt(filters.at(-1), 'typed_config')
+  const inline = objectAt(config, 'route_config')
+  const routes = text(objectAt(config, 'rds').route_config_name, '')
   if (routes !== '') return `routes ${routes}`
   if (Object.keys(inline).length > 0) return `routes of its own: ${text(inline.name, 'without a name')}`
-  const weighted = list(at(config, 'weighted_clusters').clusters).map(({ name, weight }) => `${text(name)} (${text(weight, '0')})`)
+  const weighted = objectsOf(objectAt(config, 'weighted_clusters').clusters).map(({ name, weight }) => `${text(name)} (${text(weight, '0')})`)
   const cluster = text(config.cluster, weighted.join(', '))
   return cluster === '' ? text(filters.at(-1)?.name) : `cluster ${cluster}`
 }
@@ -87,13 +83,13 @@ export const routeRows: Rows = {
     const isHost = text(configuration['@type'], '').endsWith('.VirtualHost')
     // A host that is a resource of its own is named after the routes that it belongs to.
     const name = text(configuration.name)
-    const hosts = isHost ? [configuration] : list(configuration.virtual_hosts)
+    const hosts = isHost ? [configuration] : objectsOf(configuration.virtual_hosts)
     return hosts.flatMap((host) => {
       const domains = Array.isArray(host.domains) ? host.domains.map((domain) => text(domain)) : []
       const shown =
         domains.length > mostDomains ? `${domains.slice(0, mostDomains).join(', ')} and ${domains.length - mostDomains} more` : domains.join(', ')
       const of = isHost ? name.slice(0, Math.max(0, name.indexOf('/'))) || name : name
-      return list(host.routes).map((route) => [of, text(host.name), shown, routeMatch(at(route, 'match')), routeDestination(route)])
+      return objectsOf(host.routes).map((route) => [of, text(host.name), shown, routeMatch(objectAt(route, 'match')), routeDestination(route)])
     })
   },
 }
@@ -107,11 +103,11 @@ function routeMatch(match: JsonObject): string {
       ['prefix', match.prefix],
       ['path', match.path],
       ['prefix', match.path_separated_prefix],
-      ['regex', at(match, 'safe_regex').regex],
+      ['regex', objectAt(match, 'safe_regex').regex],
     ].flatMap(([kind, value]) => (typeof value === 'string' ? [`${kind} ${value}`] : []))[0] ?? 'all'
   const also = [
-    ...list(match.headers).map(({ name }) => `header ${text(name)}`),
-    ...list(match.query_parameters).map(({ name }) => `parameter ${text(name)}`),
+    ...objectsOf(match.headers).map(({ name }) => `header ${text(name)}`),
+    ...objectsOf(match.query_parameters).map(({ name }) => `parameter ${text(name)}`),
   ]
   return [path, ...also].join('; ')
 }
@@ -120,19 +116,19 @@ function routeDestination(route: JsonObject): string {
   const { redirect, direct_response: direct } = route
   if (redirect !== undefined) return 'redirect'
   if (direct !== undefined) return `response ${text(objectAt(direct).status)}`
-  const action = at(route, 'route')
-  const weighted = list(at(action, 'weighted_clusters').clusters).map(({ name, weight }) => `${text(name)} (${text(weight, '0')})`)
+  const action = objectAt(route, 'route')
+  const weighted = objectsOf(objectAt(action, 'weighted_clusters').clusters).map(({ name, weight }) => `${text(name)} (${text(weight, '0')})`)
   return text(action.cluster, weighted.join(', ') || '-')
 }
 
 export const endpointRows: Rows = {
   head: ['ENDPOINT', 'HEALTH', 'WEIGHT', 'PRIORITY', 'LOCALITY', 'CLUSTER'],
   rows: (assignment) =>
-    list(assignment.endpoints).flatMap((group) => {
-      const { region, zone, sub_zone: subZone } = at(group, 'locality')
+    objectsOf(assignment.endpoints).flatMap((group) => {
+      const { region, zone, sub_zone: subZone } = objectAt(group, 'locality')
       const locality = [region, zone, subZone].map((part) => text(part, '')).join('/')
-      return list(group.lb_endpoints).map((each) => [
-        addressText(at(each, 'endpoint', 'address')),
+      return objectsOf(group.lb_endpoints).map((each) => [
+        addressText(objectAt(each, 'endpoint', 'address')),
         text(each.health_status, 'HEALTHY'),
         text(each.load_balancing_weight, '1'),
         text(group.priority, '0'),
@@ -144,8 +140,8 @@ export const endpointRows: Rows = {
 
 /** `<address>:<port>`, the path of a socket, or the listener within the proxy. */
 export function addressText(address: JsonObject): string {
-  const { address: host, port_value: port } = at(address, 'socket_address')
+  const { address: host, port_value: port } = objectAt(address, 'socket_address')
   if (host !== undefined) return text(host).includes(':') ? `[${text(host)}]:${text(port, '0')}` : `${text(host)}:${text(port, '0')}`
-  const internal = at(address, 'envoy_internal_address')
-  return text(at(address, 'pipe').path, text(internal.server_listener_name))
+  const internal = objectAt(address, 'envoy_internal_address')
+  return text(objectAt(address, 'pipe').path, text(internal.server_listener_name))
 }

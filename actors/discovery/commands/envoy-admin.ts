@@ -1,7 +1,8 @@
 /** The admin interface of an Envoy: what it has, by `/config_dump?include_eds`. */
-import { fromJson, type JsonObject, type JsonValue, toJson } from '@bufbuild/protobuf'
+import { fromJson, type JsonObject, toJson } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
 import { contain } from '../../../src/model/faults.ts'
+import { objectAt, objectsOf, textOf } from '../../../src/xds/json-fields.ts'
 import { ask, reasonOf } from '../../http/single-request.ts'
 import { resourceTypes } from '../admin/resource-types.ts'
 
@@ -41,19 +42,19 @@ export interface EnvoyConfig {
 export async function envoyConfig(address: string): Promise<EnvoyConfig> {
   const page = (await envoyPage(address, '/config_dump?include_eds')) as { configs?: JsonObject[] }
   const all = page.configs ?? []
-  const lists = (field: string) => all.flatMap((config) => list(config[field]))
+  const lists = (field: string) => all.flatMap((config) => objectsOf(config[field]))
   const [bootstrap] = all.filter(({ bootstrap }) => bootstrap !== undefined)
-  const nodeId = text(at(bootstrap, 'bootstrap', 'node').id)
+  const nodeId = textOf(objectAt(bootstrap, 'bootstrap', 'node').id)
   if (nodeId === '') throw new Error(`--envoy: ${address} has no configuration of an Envoy`)
   const held = (state: HeldResource['state'], rows: readonly JsonObject[], field: string, naming = 'name') =>
-    rows.map((row): HeldResource => ({ name: text(at(row, field)[naming]), state, resource: decoded(at(row, field)) }))
+    rows.map((row): HeldResource => ({ name: textOf(objectAt(row, field)[naming]), state, resource: decoded(objectAt(row, field)) }))
   const states = lists('dynamic_listeners')
   // Endpoints of clusters of other types were not sent as resources.
   const others = new Set(
     lists('dynamic_active_clusters')
-      .map((row) => at(row, 'cluster'))
+      .map((row) => objectAt(row, 'cluster'))
       .filter(({ type }) => type !== 'EDS')
-      .map(({ name }) => text(name)),
+      .map(({ name }) => textOf(name)),
   )
   return {
     nodeId,
@@ -61,7 +62,7 @@ export async function envoyConfig(address: string): Promise<EnvoyConfig> {
     listeners: (['active', 'warming'] as const).flatMap((state) =>
       held(
         state,
-        states.map((row) => at(row, `${state}_state`)).filter((row) => row.listener !== undefined),
+        states.map((row) => objectAt(row, `${state}_state`)).filter((row) => row.listener !== undefined),
         'listener',
       ),
     ),
@@ -72,7 +73,7 @@ export async function envoyConfig(address: string): Promise<EnvoyConfig> {
 }
 
 const secrets = (state: HeldSecret['state'], rows: readonly JsonObject[]): HeldSecret[] =>
-  rows.map((row) => ({ name: text(row.name), state, version: text(row.version_info), updated: text(row.last_updated) }))
+  rows.map((row) => ({ name: textOf(row.name), state, version: textOf(row.version_info), updated: textOf(row.last_updated) }))
 
 /** Reads a page of an Envoy as JSON. Rejects with an Error that names the flag and the address. */
 export async function envoyPage(address: string, path: string): Promise<unknown> {
@@ -98,9 +99,3 @@ const decoded = (resource: JsonObject): JsonObject | undefined =>
       }) as JsonObject,
     () => undefined,
   )
-
-const isObject = (value: JsonValue | undefined): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
-const at = (value: JsonValue | undefined, ...path: readonly string[]): JsonObject =>
-  path.reduce((inner, name) => (isObject(inner[name]) ? inner[name] : {}), isObject(value) ? value : {})
-const list = (value: JsonValue | undefined): readonly JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
-const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')

@@ -1,5 +1,6 @@
 /** What an Envoy has used, by its statistics. */
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
+import type { JsonObject } from '@bufbuild/protobuf'
+import { objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { SentResource } from './config-rows.ts'
 import { envoyPage } from './envoy-admin.ts'
@@ -22,18 +23,18 @@ const counted = ['upstream_cx_total', 'upstream_rq_total']
  * matcher; those of endpoints are always there, as long as the endpoint is. Rejects with an Error that names the flag and the address.
  */
 export async function envoyUsage(address: string, sent: readonly SentResource[]): Promise<EnvoyUsage> {
-  const info = object(await envoyPage(address, '/server_info'))
-  const node = object(info.node)
+  const info = objectAt(await envoyPage(address, '/server_info'))
+  const node = objectAt(info.node)
   if (typeof node.id !== 'string' || node.id === '') throw new Error(`--envoy: ${address} does not say which Envoy it is`)
-  const stats = object(await envoyPage(address, `/stats?format=json&filter=${encodeURIComponent(`^cluster\\..*\\.(${counted.join('|')})$`)}`))
-  const hosts = object(await envoyPage(address, '/clusters?format=json'))
+  const stats = objectAt(await envoyPage(address, `/stats?format=json&filter=${encodeURIComponent(`^cluster\\..*\\.(${counted.join('|')})$`)}`))
+  const hosts = objectAt(await envoyPage(address, '/clusters?format=json'))
   const seconds = Number.parseFloat(String(info.uptime_all_epochs ?? '0'))
-  const labels = Object.entries(object(object(node.metadata).LABELS)).filter((label): label is [string, string] => typeof label[1] === 'string')
+  const labels = Object.entries(objectAt(node.metadata, 'LABELS')).filter((label): label is [string, string] => typeof label[1] === 'string')
   return {
     nodeId: node.id,
     labels: Object.fromEntries(labels),
     since: wallClockMs() - (Number.isFinite(seconds) ? seconds : 0) * 1000,
-    clusters: joined(ofStatistics(list(stats.stats), sent), ofHosts(list(hosts.cluster_statuses))),
+    clusters: joined(ofStatistics(objectsOf(stats.stats), sent), ofHosts(objectsOf(hosts.cluster_statuses))),
   }
 }
 
@@ -54,7 +55,7 @@ function ofStatistics(stats: readonly JsonObject[], sent: readonly SentResource[
 function ofHosts(statuses: readonly JsonObject[]): Map<string, number> {
   return new Map(
     statuses.map((status) => {
-      const values = list(status.host_statuses).flatMap(({ stats }) => list(stats))
+      const values = objectsOf(status.host_statuses).flatMap(({ stats }) => objectsOf(stats))
       const sums = ['cx_total', 'rq_total'].map((wanted) =>
         values.reduce((sum, { name, value }) => sum + (name === wanted ? Number(value ?? 0) : 0), 0),
       )
@@ -66,6 +67,3 @@ function ofHosts(statuses: readonly JsonObject[]): Map<string, number> {
 function joined(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): Map<string, number> {
   return new Map([...new Set([...one.keys(), ...other.keys()])].map((name) => [name, Math.max(one.get(name) ?? 0, other.get(name) ?? 0)]))
 }
-
-const object = (value: unknown): JsonObject => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {})
-const list = (value: JsonValue | undefined): readonly JsonObject[] => (Array.isArray(value) ? value.map(object) : [])

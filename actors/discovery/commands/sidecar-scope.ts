@@ -8,6 +8,7 @@ import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
+import { objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ServerFlags } from './asked-server.ts'
@@ -132,18 +133,16 @@ const outboundHost = (cluster: string): string | undefined => /^outbound\|\d+\|[
 
 /** The services that a cluster stands for, with their namespaces. */
 function servicesOf(cluster: JsonObject): [host: string, namespace: string][] {
-  const { services } = object(object(object(cluster.metadata).filter_metadata).istio)
-  return (Array.isArray(services) ? services.map(object) : []).map(({ host, namespace }) => [String(host), String(namespace)])
+  const { services } = objectAt(cluster.metadata, 'filter_metadata', 'istio')
+  return objectsOf(services).map(({ host, namespace }) => [String(host), String(namespace)])
 }
 
 /** The clusters that routes lead to, mirrors included. */
 function clustersIn(value: JsonValue | undefined): string[] {
   if (Array.isArray(value)) return value.flatMap(clustersIn)
-  return Object.entries(object(value)).flatMap(([field, inner]) => {
+  return Object.entries(objectAt(value)).flatMap(([field, inner]) => {
     if (field === 'cluster' && typeof inner === 'string') return [inner]
-    if (field === 'clusters' && Array.isArray(inner)) return inner.map((each) => String(object(each).name))
+    if (field === 'clusters' && Array.isArray(inner)) return objectsOf(inner).map(({ name }) => String(name))
     return clustersIn(inner)
   })
 }
-
-const object = (value: JsonValue | undefined): JsonObject => (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {})
