@@ -1,5 +1,5 @@
 /** Pods as JSON: the parts that injection reads, checked, and everything else as it was given. */
-import { isMapping } from '../config/shape.ts'
+import { isMapping, noText } from '../config/shape.ts'
 
 /** An injection that is not possible. The message names what is wrong, and is shown to the user. */
 export class InjectionError extends Error {}
@@ -87,7 +87,7 @@ function fieldsAt(value: unknown, path: string, fields: Readonly<Record<string, 
 }
 
 function textAt(value: unknown, path: string): unknown {
-  return typeof value === 'string' ? value : fail(path, 'expected text')
+  return typeof value === 'string' ? value : fail(path, value === undefined ? 'expected text, but it is missing' : noText(value))
 }
 
 function textsAt(value: unknown, path: string): unknown {

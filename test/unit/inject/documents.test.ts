@@ -144,6 +144,9 @@ describe('injection of documents', () => {
   })
 
   it('names the document and the reason of what cannot be injected', () => {
+    expect(() => inject('apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: n}\nspec: {containers: []}')).to.throw(
+      /^document 1 \(Pod \S+\/web\): metadata\.namespace: expected text, got boolean false; y, n, yes, no/,
+    )
     const document = (more: object) => `a: 1\n---\n${stringify(workload('apps/v1', 'Deployment', more))}`
     expect(() => inject(document({ template: null }))).to.throw('document 2 (Deployment shop/web): has no spec.template')
     expect(() => inject(document({ template: { spec: { containers: 1 } } }))).to.throw(

@@ -249,7 +249,7 @@ describe('templates of users', () => {
     }
     expect(failure('a\n{{ fail "no reason" }}')).to.match(/^template sidecar: line 2: .*no reason/)
     expect(failure('- a')).to.match(/^template sidecar: its output is not part of a pod: .*expected a mapping/)
-    expect(failure('spec: {containers: [{image: x}]}')).to.match(/spec.containers\[0\].name: expected text/)
+    expect(failure('spec: {containers: [{image: x}]}')).to.match(/spec.containers\[0\].name: expected text, but it is missing/)
     expect(failure('a: 1\n---\nb: 1')).to.match(/more than one document/)
     expect(failure('spec: {containers: [{name: app, $patch: merge}]}')).to.match(
       /^template sidecar: its output cannot be merged into the pod: spec.contai/,
