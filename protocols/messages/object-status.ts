@@ -91,6 +91,8 @@ export interface AskedGeneration {
 export interface CountedProxies {
   readonly all: number
   readonly have: readonly number[]
+  /** What these proxies refuse, of all objects; undefined: a replica of an earlier version does not tell it. */
+  readonly withdrawn?: readonly WithdrawnObject[]
 }
 
 /** The counts of all other replicas, and the names of those that have not answered. */

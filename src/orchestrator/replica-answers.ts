@@ -111,7 +111,7 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   withoutEffect: rowsOf({ ...texts('kind', 'namespace', 'name', 'place'), fields: listOf(isMapping) }),
   clusters: rowsOf(cluster),
   resources: mapOf(rowsOf(texts('name', 'version', 'element'))),
-  counted: withFields({ all: isCount, have: listOf(isCount) }),
+  counted: withFields({ all: isCount, have: listOf(isCount), withdrawn: optional(rowsOf({ ...texts('key', 'reason'), proxies: isCount })) }),
   ofProxy: isMapping,
   disconnect: isFlag,
   explainResource: withFields({ objects: optional(rowsOf(texts('key', 'namespace', 'source', 'without', 'reason'))) }),

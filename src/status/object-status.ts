@@ -9,7 +9,7 @@ const reconciled = 'Reconciled'
 /** The largest status that is touched, in characters of JSON: the rest of it is sent back with each write. */
 export const longestStatus = 65_536
 /** The longest fault that a condition names, in characters. */
-const longestFault = 300
+export const longestFault = 300
 
 /** What the condition has to say. */
 export interface WantedCondition {

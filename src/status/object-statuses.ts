@@ -18,7 +18,7 @@ import type {
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { RequestBudget } from '../orchestrator/request-budget.ts'
 import { isNewer } from '../orchestrator/resource-versions.ts'
-import { conditionMessage, isSaid, isSaidReconciled, statusPatch, type WantedCondition, type WantedStatus } from './object-status.ts'
+import { conditionMessage, isSaid, isSaidReconciled, longestFault, statusPatch, type WantedCondition, type WantedStatus } from './object-status.ts'
 
 /** Pauses after failures: of all writes or of those of one resource, and of one object. */
 const pauses: { readonly shared: Pauses; readonly object: Pauses } = {
@@ -33,8 +33,8 @@ const times = { behindMs: 1000, againMs: 1000, progress: { firstMs: 5000, longes
 
 /** The number of objects that are looked at in one go. */
 const mostLooks = 500
-/** The number of objects of which the other replicas are asked at a time. */
-const mostAsked = 200
+/** The number of objects of which the other replicas are asked at a time, and of which they are told that proxies refuse them. */
+const most = { asked: 200, refused: 1000 }
 
 /** A write that is to be made. */
 export interface DueStatus {
@@ -97,8 +97,9 @@ export class ObjectStatuses {
   /** The objects of a key: one in each spelling of the group. */
   readonly #ids = new Map<string, Set<string>>()
   readonly #published = new Map<string, Published>()
-  /** The objects of which patches are withdrawn from proxies of this replica. */
+  /** The objects of which patches are withdrawn from proxies of this replica, and from those of the others. */
   #withdrawn: ReadonlyMap<string, WithdrawnObject> = new Map()
+  #withdrawnThere: ReadonlyMap<string, WithdrawnObject> = new Map()
   readonly #analysed = new Map<string, readonly AnalysisMessage[]>()
   /** The objects that not all proxies have. */
   readonly #open = new Set<string>()
@@ -160,10 +161,10 @@ export class ObjectStatuses {
     }
   }
 
-  /** Sets all objects of which patches are withdrawn from proxies. */
+  /** Sets all objects of which patches are withdrawn from proxies of this replica. */
   withdrawn(objects: readonly WithdrawnObject[]): void {
     const before = this.#withdrawn
-    this.#withdrawn = new Map(objects.map((each) => [each.key, each]))
+    this.#withdrawn = summed(objects)
     for (const key of new Set([...before.keys(), ...this.#withdrawn.keys()])) for (const id of this.#ids.get(key) ?? []) this.#look(id)
   }
 
@@ -198,7 +199,7 @@ export class ObjectStatuses {
       const { key, uid } = this.#objects.get(id)?.object ?? {}
       const published = key === undefined ? undefined : this.#published.get(key)
       if (key !== undefined && uid !== undefined && published?.uid === uid) asked.push({ key, uid, generation: published.generation })
-      if (asked.length === mostAsked) break
+      if (asked.length === most.asked) break
     }
     return asked
   }
@@ -209,13 +210,17 @@ export class ObjectStatuses {
   }
 
   /** Sets what the other replicas have answered to {@link toAsk}. */
-  othersCounted(asked: readonly AskedGeneration[], { all, have, silent }: OthersCounted): void {
+  othersCounted(asked: readonly AskedGeneration[], { all, have, withdrawn = [], silent }: OthersCounted): void {
     this.#others = { all, silent, have: new Map(asked.map((each, index) => [generationKey(each), have[index] ?? 0])) }
+    const before = this.#withdrawnThere
+    this.#withdrawnThere = summed(withdrawn)
+    // What is refused there and was not before is no longer reconciled. All others are open already.
+    for (const key of this.#withdrawnThere.keys()) if (!before.has(key)) for (const id of this.#ids.get(key) ?? []) this.#look(id)
     for (const id of [...this.#unasked, ...this.#open]) this.#look(id)
     this.#unasked.clear()
   }
 
-  /** The proxies of this replica, and those that have generations or later ones; undefined: they are not known yet. */
+  /** The proxies of this replica, those that have generations or later ones, and what they refuse; undefined: they are not known yet. */
   counted(asked: readonly AskedGeneration[], now: number): CountedProxies | undefined {
     const reached = this.#reached
     if (!reached || now < this.#judgesFrom) return undefined
@@ -223,12 +228,16 @@ export class ObjectStatuses {
       const published = this.#published.get(key)
       return published?.uid === uid && published.generation >= generation ? this.#have(reached, key, published.push) : 0
     })
-    return { all: reached.proxies[0] ?? 0, have }
+    const withdrawn = Array.from(this.#withdrawn.values())
+      .slice(0, most.refused)
+      .map(({ key, proxies, reason }) => ({ key, proxies, reason: reason.slice(0, longestFault + 1) }))
+    return { all: reached.proxies[0] ?? 0, have, withdrawn }
   }
 
   /** Looks at all again, without the pauses of failures: a term has begun. */
   again(): void {
     this.#blocked.clear()
+    this.#withdrawnThere = new Map()
     for (const [id, entry] of this.#objects) {
       Object.assign(entry, { failures: 0, notBefore: Number.NEGATIVE_INFINITY, goneVersion: undefined, progress: undefined })
       this.#look(id)
@@ -385,7 +394,7 @@ export class ObjectStatuses {
     // The server has a later generation than the last push while changes are collected: the status says what there is of that one
     // (`observedGeneration`). Otherwise an object that changes more often than pushes come would never have a status.
     const { push, generation } = published
-    const withdrawn = this.#withdrawn.get(key)
+    const withdrawn = summed([this.#withdrawn, this.#withdrawnThere].flatMap((of) => of.get(key) ?? [])).get(key)
     if (withdrawn) entry.reconciled = undefined
     if (generation < object.generation && (status?.observedGeneration ?? 0) > generation) return nothing
     const there = this.#others?.have.get(generationKey({ key, uid, generation }))
@@ -426,6 +435,16 @@ export class ObjectStatuses {
 
 /** The name of a generation among those that are asked for. */
 const generationKey = ({ key, uid, generation }: AskedGeneration): string => `${key}|${uid}|${generation}`
+
+/** What is withdrawn, by object: the proxies of all replicas, and what the first of them says. */
+function summed(objects: readonly WithdrawnObject[]): ReadonlyMap<string, WithdrawnObject> {
+  const sums = new Map<string, WithdrawnObject>()
+  for (const each of objects) {
+    const before = sums.get(each.key)
+    sums.set(each.key, before ? { ...before, proxies: before.proxies + each.proxies } : each)
+  }
+  return sums
+}
 
 const resourceOf = ({ plural, group }: MeshObject): string => `${plural}.${group}`
 

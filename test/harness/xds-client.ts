@@ -63,6 +63,8 @@ export class XdsClient {
   refuseNext: string | undefined
   /** The error of NACKs for all responses. */
   refuseAll: string | undefined
+  /** The error of NACKs for responses that have a text in them. */
+  refuseWith: { readonly text: string; readonly message: string } | undefined
   readonly #channel: ChannelCredentials
   #client: Client | undefined
   // biome-ignore lint/suspicious/noExplicitAny: grpc-js has no type for methods made from a table
@@ -159,7 +161,7 @@ export class XdsClient {
     const { typeUrl, nonce, versionInfo } = response
     this.#count(typeUrl)
     this.#nonces.set(typeUrl, nonce)
-    if (this.#refused(typeUrl, nonce)) return
+    if (this.#refused(typeUrl, nonce, message)) return
     const held = this.resources.get(typeUrl) ?? new Map<string, Buffer>()
     const names = new Set<string>()
     for (const any of response.resources) {
@@ -181,7 +183,7 @@ export class XdsClient {
     const { typeUrl, nonce } = response
     this.#count(typeUrl)
     this.#nonces.set(typeUrl, nonce)
-    if (this.#refused(typeUrl, nonce)) return
+    if (this.#refused(typeUrl, nonce, message)) return
     for (const resource of response.resources) {
       this.#keep(typeUrl, resource.resource as Any)
       this.versions.set(`${typeUrl}|${resource.name}`, resource.version)
@@ -199,9 +201,10 @@ export class XdsClient {
     this.responses.set(typeUrl, (this.responses.get(typeUrl) ?? 0) + 1)
   }
 
-  #refused(typeUrl: string, nonce: string): boolean {
+  #refused(typeUrl: string, nonce: string, response: Buffer): boolean {
     if (this.silent) return true
-    const message = this.refuseAll ?? this.refuseNext
+    const { refuseWith } = this
+    const message = this.refuseAll ?? this.refuseNext ?? (refuseWith && response.includes(refuseWith.text) ? refuseWith.message : undefined)
     if (message === undefined) return false
     const errorDetail = { code: 13, message }
     this.refuseNext = undefined

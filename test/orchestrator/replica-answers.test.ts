@@ -19,6 +19,9 @@ const route = (timeout: string) =>
 const entry =
   'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: shop}\nspec: {hosts: [a.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.9.0.1}]}'
 
+const filter = (mark: string) =>
+  `apiVersion: networking.mesh.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: extra, namespace: shop}\nspec: {configPatches: [{applyTo: LISTENER, match: {context: SIDECAR_INBOUND}, patch: {operation: MERGE, value: {stat_prefix: marked-${mark}}}}]}`
+
 describe('answers about the proxies of all replicas', function () {
   this.timeout(400_000)
   let cluster: TestCluster
@@ -43,7 +46,7 @@ describe('answers about the proxies of all replicas', function () {
     cluster = await TestCluster.start()
     cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}')
     const definitions = meshDefinitions()
-    establish(cluster, ...['serviceentries', 'virtualservices'].map((plural) => definitions.get(plural) as string))
+    establish(cluster, ...['serviceentries', 'virtualservices', 'envoyfilters'].map((plural) => definitions.get(plural) as string))
     cluster.apply(entry, route('1s'))
     const kubeconfig = cluster.roleConfig()
     cluster.apply(manifest('optional/status.yaml'))
@@ -72,20 +75,42 @@ describe('answers about the proxies of all replicas', function () {
     }
   })
 
+  const says = async (text: RegExp, of = ['virtualservices.networking.mesh.io', 'a']) => {
+    let last = ''
+    await until(`the status ${text}`, () => {
+      const own = '{.status.observedGeneration} {.status.conditions[0].status} {.status.conditions[0].message}'
+      last = cluster.kubectl(['get', '-n', 'shop', ...of, '-o', `jsonpath=${own}`])
+      return text.test(last)
+    }).catch((error: Error) => expect.fail(`${error.message}; it was "${last}"`))
+  }
+  const leaderOf = async () => {
+    const leading = await Promise.all(services.map((each) => each.metrics()))
+    return leading.findIndex((text) => text.includes('pilot_leader_election_leading{lease="mesh-status-leader"} 1'))
+  }
+
+  it('refuse patches in the status that the leader writes, whichever replica they are at and whenever they connect', async () => {
+    const extra = ['envoyfilters.networking.mesh.io', 'extra']
+    const other = ((await leaderOf()) + 1) % 3
+    const [service, client] = [services[other], clients[other]] as [Service, XdsClient]
+    const refuseWith = { text: 'marked-', message: 'Error adding/updating listener(s) virtualInbound: not today' }
+    client.refuseWith = refuseWith
+    cluster.apply(filter('first'))
+    await says(/^1 False 2\/3 proxies up to date\. 1 refuse it, and have their configuration without what they refuse: .*not today$/, extra)
+    client.refuseWith = undefined
+    cluster.apply(filter('second'))
+    await says(/^2 True 3\/3 proxies up to date\.$/, extra)
+    const late = new XdsClient(service.grpcPort, sidecarNode('10.1.0.9', 'late', 'shop'), false)
+    late.refuseWith = refuseWith
+    await late.connect().ready()
+    await says(/^2 False 3\/4 proxies up to date\. 1 refuse it, and have their configuration without what they refuse: .*not today$/, extra)
+    late.close()
+    await says(/^2 True 3\/3 proxies up to date\.$/, extra)
+  })
+
   it('count in the status that the leader writes, which names a replica that stands still', async () => {
-    const says = async (text: RegExp) => {
-      let last = ''
-      await until(`the status ${text}`, () => {
-        const own = '{.status.observedGeneration} {.status.conditions[0].status} {.status.conditions[0].message}'
-        last = cluster.kubectl(['get', 'virtualservices.networking.mesh.io', '-n', 'shop', 'a', '-o', `jsonpath=${own}`])
-        return text.test(last)
-      }).catch((error: Error) => expect.fail(`${error.message}; it was "${last}"`))
-    }
     cluster.apply(route('2s'))
     await says(/^2 True 3\/3 proxies up to date\.$/)
-    const leading = await Promise.all(services.map((each) => each.metrics()))
-    const leader = leading.findIndex((text) => text.includes('pilot_leader_election_leading{lease="mesh-status-leader"} 1'))
-    const still = (leader + 1) % 3
+    const still = ((await leaderOf()) + 1) % 3
     stopped = services[still]?.pid ?? 0
     process.kill(stopped, 'SIGSTOP')
     cluster.apply(route('3s'))

@@ -34,6 +34,7 @@ async function othersCounted(others: OtherReplicas | undefined, asked: readonly 
   return {
     all: answers.reduce((sum, { value }) => sum + value.all, 0),
     have: asked.map((_, index) => answers.reduce((sum, { value }) => sum + (value.have[index] ?? 0), 0)),
+    withdrawn: answers.flatMap(({ value }) => value.withdrawn ?? []),
     silent: replicas.filter(({ name, answered }) => !answered && !others?.isDead(name)).map(({ name }) => name),
   }
 }

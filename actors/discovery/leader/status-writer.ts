@@ -26,8 +26,8 @@ import type { ObjectRule } from '../../runtime/register.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { FollowedTerm } from './followed-term.ts'
 
-/** When the other replicas are asked for counts, in milliseconds: of what is new, and of what not all proxies have. */
-const askMs = { first: 200, again: 1000 }
+/** When the other replicas are asked for counts, in milliseconds: of what is new, of what not all proxies have, and otherwise for what they refuse. */
+const askMs = { first: 200, again: 1000, idle: 10_000 }
 
 /** The number of writes under way at a time. */
 const mostAtOnce = 16
@@ -61,7 +61,10 @@ class StatusWriter implements Behaviour<Message, never> {
     },
   }
   #underWay = 0
+  /** The next question to the other replicas, and when it is asked. */
   #asking: Timer | undefined
+  #askAt = 0
+  #isAsking = false
   #timer: Timer | undefined
   /** Whether the timer is for what has been told in this turn. */
   #isSoon = false
@@ -90,6 +93,7 @@ class StatusWriter implements Behaviour<Message, never> {
       ...{ ask: askFor, duty: 'status', log: log('status') },
       changed: () => {
         this.#statuses.again()
+        this.#askOthers(askMs.first)
         this.#work()
       },
     })
@@ -150,24 +154,29 @@ class StatusWriter implements Behaviour<Message, never> {
       this.#underWay++
       void this.#write(due)
     }
-    this.#asksOthers()
+    this.#askOthers(this.#statuses.waitsForOthers ? askMs.first : this.#statuses.toAsk().length > 0 ? askMs.again : askMs.idle)
     const waitMs = this.#statuses.waitMs(monotonicMs())
     if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#later(waitMs)
     if (this.#underWay === 0 && waitMs === undefined) this.#untroubled()
   }
 
-  /** Has the other replicas asked for their counts: at once for what nothing can be said of without them, then from time to time. */
-  #asksOthers(): void {
-    const { others } = this.#context.config
-    if (!others || this.#asking || this.#statuses.toAsk().length === 0) return
-    this.#asking = after(this.#statuses.waitsForOthers ? askMs.first : askMs.again, async () => {
+  /** Has the other replicas asked for their counts and what their proxies refuse, within this time. */
+  #askOthers(ms: number): void {
+    const { others, reconciled } = this.#context.config
+    const at = monotonicMs() + ms
+    if (!others || !reconciled || this.#isAsking || (this.#asking && this.#askAt <= at)) return
+    this.#asking?.cancel()
+    this.#askAt = at
+    this.#asking = after(ms, async () => {
+      this.#asking = undefined
+      this.#isAsking = true
       const asked = this.#statuses.toAsk()
       try {
-        if (this.#term.now !== 0 && asked.length > 0) this.#statuses.othersCounted(asked, await this.#context.askFor(patient, 'othersCounted', asked))
+        if (this.#term.now !== 0) this.#statuses.othersCounted(asked, await this.#context.askFor(patient, 'othersCounted', asked))
       } catch (error) {
         this.#context.log('status').debug(`the other replicas cannot be asked: ${(error as Error).message}`)
       }
-      this.#asking = undefined
+      this.#isAsking = false
       this.#soon()
     }).unref()
   }

@@ -64,7 +64,10 @@ describe('the statuses of objects', () => {
     const due = statuses.next(1000, date) as DueStatus
     const message = '1/3 proxies up to date. 2 refuse it, and have their configuration without what they refuse: script load '
     expect(said(due.status)).to.deep.equal([1, 'False', `${message}${'x'.repeat(288)}...`])
-    expect(statuses.counted([{ key: key('a'), uid: 'a', generation: 1 }], 1000)).to.deep.equal({ all: 3, have: [1] })
+    expect(statuses.counted([{ key: key('a'), uid: 'a', generation: 1 }], 1000)).to.deep.equal({
+      ...{ all: 3, have: [1] },
+      withdrawn: [{ key: key('a'), proxies: 2, reason: `script\u001bload ${'x'.repeat(289)}` }],
+    })
     statuses.ended(due, written(3), 1000, 0)
     statuses.withdrawn([])
     expect(said((statuses.next(2000, date) as DueStatus).status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
@@ -87,7 +90,36 @@ describe('the statuses of objects', () => {
     statuses.ended(more, written(3), 6000, 0)
     statuses.othersCounted(statuses.toAsk(), { all: 4, have: [4], silent: [] })
     expect(said((statuses.next(7000, date) as DueStatus).status).slice(1)).to.deep.equal(['True', '6/6 proxies up to date.'])
-    expect(statuses.counted([...asked, { key: key('a'), uid: 'a', generation: 2 }], 1000)).to.deep.equal({ all: 2, have: [2, 0] })
+    expect(statuses.counted([...asked, { key: key('a'), uid: 'a', generation: 2 }], 1000)).to.deep.equal({
+      ...{ all: 2, have: [2, 0], withdrawn: [] },
+    })
+  })
+
+  it('say what proxies of other replicas refuse, also of an object that was reconciled, until they have it', () => {
+    const statuses = one(made({ ...settings, others: true }))
+    statuses.reached(pairs([1, 2]))
+    statuses.next(0, date)
+    const refused = (proxies: number) => [{ key: key('a'), proxies, reason: 'no' }]
+    statuses.othersCounted(statuses.toAsk(), { all: 3, have: [3], silent: [] })
+    const first = statuses.next(0, date) as DueStatus
+    expect(said(first.status)).to.deep.equal([1, 'True', '5/5 proxies up to date.'])
+    statuses.ended(first, written(2), 0, 0)
+    expect(statuses.toAsk()).to.deep.equal([])
+    statuses.othersCounted([], { all: 3, have: [], withdrawn: [...refused(1), ...refused(1)], silent: [] })
+    expect(statuses.next(1000, date), 'the others have not counted it').to.equal(undefined)
+    const asked = statuses.toAsk()
+    expect(asked).to.have.length(1)
+    statuses.withdrawn(refused(1))
+    statuses.othersCounted(asked, { all: 3, have: [1], withdrawn: [...refused(1), ...refused(1)], silent: [] })
+    const due = statuses.next(1000, date) as DueStatus
+    expect(said(due.status)).to.deep.equal([
+      ...[1, 'False'],
+      '2/5 proxies up to date. 3 refuse it, and have their configuration without what they refuse: no',
+    ])
+    statuses.ended(due, written(3), 1000, 0)
+    statuses.withdrawn([])
+    statuses.othersCounted(statuses.toAsk(), { all: 3, have: [3], withdrawn: [], silent: [] })
+    expect(said((statuses.next(2000, date) as DueStatus).status)).to.deep.equal([1, 'True', '5/5 proxies up to date.'])
   })
 
   it('have one condition of their type, whoever else has written one', () => {
