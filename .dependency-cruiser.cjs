@@ -25,7 +25,7 @@ const rooms = {
   'src/iptables': ['src/config'],
   'src/health': ['src/config', 'src/xds'],
   'src/sts': ['src/names', 'src/config'],
-  'src/cli': ['src/names', 'src/config', 'src/analysis', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
+  'src/cli': ['src/names', 'src/model', 'src/config', 'src/analysis', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
   'src/logging': [],
   'actors/runtime': ['src/model', 'src/logging'],
   'actors/rpc': ['src/model', 'src/identity', 'actors/runtime'],

@@ -1,10 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Config, Plugin } from '@oclif/core/config'
 import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
 import { endWhenUnwritten } from '../src/cli/print.ts'
+import { suggestion } from '../src/model/edit-distance.ts'
 
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
 const plugins = ['help', 'autocomplete', 'not-found']
@@ -18,14 +20,16 @@ export async function runCommand(given, folder, about) {
   endWhenUnwritten(failedStatus)
   // What cannot be told changes nothing.
   process.stderr.on('error', () => {})
+  let known = []
   try {
     const config = await configOf(folder, about, [])
+    known = config.commands.filter(({ hidden }) => !hidden).map(({ id }) => id.replaceAll(':', ' '))
     const found = findCommand(given, config.commands)
     if (found) await config.runCommand(found.id, found.argv)
     else await runPlugin(given, await configOf(folder, about, plugins))
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
-    const message = messageOf(error)
+    const message = messageOf(error, given, known)
     if (asksForJson(given)) process.stdout.write(`${JSON.stringify({ error: message }, null, 2)}\n`)
     else process.stderr.write(`Error: ${message}\n`)
     process.exit(error?.exitStatus ?? failedStatus)
@@ -36,7 +40,16 @@ export async function runCommand(given, folder, about) {
 async function configOf(folder, { bin, description, topics = {} }, plugins) {
   settings.enableAutoTranspile = false
   const pjson = packageAt(new URL('../', import.meta.url))
-  pjson.oclif = { bin, dirname: bin, topicSeparator: ' ', additionalHelpFlags: ['-h'], topics, commands: './', description }
+  pjson.oclif = {
+    bin,
+    dirname: bin,
+    topicSeparator: ' ',
+    additionalHelpFlags: ['-h'],
+    topics,
+    commands: './',
+    description,
+    helpOptions: { docopts: false },
+  }
   const root = fileURLToPath(folder)
   const parts = [new Plugin({ root, pjson, isRoot: true }), ...plugins.map(pluginOf)]
   await Promise.all(parts.map((part) => part.load()))
@@ -57,6 +70,7 @@ const packageAt = (folder) => JSON.parse(readFileSync(new URL('package.json', fo
 async function runPlugin(given, config) {
   // In a bundle, a CommonJS module has only a default export.
   const { run } = (await import('@oclif/core/run')).default
+  if (given[0] === 'autocomplete') return setUpCompletion(given.slice(1), config, () => run([...given], config))
   const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
   const [first = '', ...rest] = given
   // The library takes all words of an unknown command as its name. Given apart, they go to the command that it suggests.
@@ -64,11 +78,48 @@ async function runPlugin(given, config) {
   await (isUnknown ? config.runCommand(first, rest) : run([...given], config))
 }
 
+/**
+ * Sets up completion by the plugin, whose functions know commands and flags of bash, zsh and PowerShell only, and puts functions in their place that know
+ * values, and those of fish beside them.
+ */
+async function setUpCompletion(words, { bin, cacheDir, shell }, runPlugin) {
+  const { completionFiles } = await import('../src/cli/completion-scripts.ts')
+  const isOfFish = (words.find((word) => !word.startsWith('-') && word !== 'script') ?? shell) === 'fish'
+  if (!isOfFish || words.some((word) => word.startsWith('-'))) await runPlugin()
+  for (const { path, text } of Object.values(completionFiles)) {
+    const file = join(cacheDir, path(bin))
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text(bin))
+  }
+  if (!isOfFish) return
+  const ofFish = join(cacheDir, completionFiles.fish.path(bin))
+  if (words.includes('script')) process.stdout.write(`source ${ofFish}\n`)
+  else
+    process.stdout.write(
+      `Completion of ${bin} by fish is in ${ofFish}. Switch it on:\n\n  ${bin} autocomplete script fish >> ~/.config/fish/config.fish\n`,
+    )
+}
+
 /** Whether a command line asks for JSON. It may be one that cannot be parsed. */
 const asksForJson = (given) => given.slice(0, given.includes('--') ? given.indexOf('--') : given.length).some((word) => /^--json(=true)?$/.test(word))
 
-/** Returns the message of an error without what the library adds: the flag, which our messages name, and advice. */
-const messageOf = (error) =>
-  String(error?.message ?? error)
+/**
+ * Returns the message of an error without what the library adds: the flag, which our messages name, and advice. Of an unknown command it has the nearest of
+ * those that are known.
+ */
+function messageOf(error, given, known) {
+  const [message] = String(error?.message ?? error)
     .replace(/^Parsing --\S+ \n\t/, '')
-    .split(/\n\nNote: |\nSee more help/)[0]
+    .split(/\n\nNote: |\nSee more help/)
+  const near = error?.oclif?.exit === unknownCommand ? nearCommand(given, known) : ''
+  return near === '' ? message : `${message.replace(/\.$/, '')}${near}`
+}
+
+/** The exit status with which the plugin for unknown commands reports one. */
+const unknownCommand = 127
+
+function nearCommand(given, known) {
+  const words = given.filter((word) => !word.startsWith('-'))
+  const first = new Set(known.map((command) => command.split(' ')[0]))
+  return suggestion(words.slice(0, 2).join(' '), known) || suggestion(words[0] ?? '', [...known, ...first])
+}

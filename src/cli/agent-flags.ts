@@ -12,16 +12,21 @@ export const proxyFlags = {
   concurrency: int({ default: 0, range: [0, 1024], description: 'number of worker threads' }),
   domain: text({ default: '', description: 'DNS domain suffix; when not provided ${POD_NAMESPACE}.svc.cluster.local is used' }),
   meshConfig: text({
+    value: 'file',
     default: meshConfigPath,
     description:
       'mesh configuration file; default mesh when unspecified; may be overridden by the PROXY_CONFIG environment variable or the proxy-config annotation',
   }),
-  outlierLogPath: text({ default: '', description: 'log path for outlier detection' }),
+  outlierLogPath: text({ value: 'file', default: '', description: 'log path for outlier detection' }),
   proxyComponentLogLevel: text({ default: 'misc:error', description: 'component log level used to start the proxy' }),
-  proxyLogLevel: text({ default: 'warning', description: 'log level used to start the proxy: trace, debug, info, warning, error, critical, off' }),
+  proxyLogLevel: text({
+    value: 'trace|debug|info|warning|error|critical|off',
+    default: 'warning',
+    description: 'log level used to start the proxy: trace, debug, info, warning, error, critical, off',
+  }),
   serviceCluster: text({ default: 'mesh-proxy', description: 'service cluster' }),
   stsPort: uint16({ default: 0, range: [0, 65_535], description: 'HTTP port serving the Security Token Service; zero means no STS' }),
-  templateFile: text({ default: '', description: 'Go-template bootstrap config' }),
+  templateFile: text({ value: 'file', default: '', description: 'Go-template bootstrap config' }),
   tokenManagerPlugin: text({ default: 'CloudTokenExchange', description: 'token-provider-specific plugin name' }),
 }
 

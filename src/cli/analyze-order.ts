@@ -39,7 +39,11 @@ const levels: readonly Level[] = ['error', 'warning', 'info']
 export const analyzeFlags = {
   json: toggle({ description: 'prints the findings as JSON' }),
   sarif: toggle({ description: 'prints the findings as SARIF 2.1.0, which code hosts show beside the files' }),
-  'fail-on': text({ default: 'error', description: 'lowest level of a finding with which the exit status is 1: error, warning or info' }),
+  'fail-on': text({
+    value: 'error|warning|info',
+    default: 'error',
+    description: 'lowest level of a finding with which the exit status is 1: error, warning or info',
+  }),
   domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
   meshConfig: text({ default: '', description: 'mesh configuration file, which counts in place of that of a ConfigMap' }),
   networksConfig: text({ default: '', description: 'mesh networks configuration file, which counts in place of that of a ConfigMap' }),
@@ -48,7 +52,11 @@ export const analyzeFlags = {
 /** Flags of `analyze` only. */
 export const clusterFlags = {
   cluster: toggle({ description: 'reads the objects of a cluster, of which files override those of the same name' }),
-  orchconfig: text({ default: '', description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given' }),
+  orchconfig: text({
+    value: 'file',
+    default: '',
+    description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given',
+  }),
   context: text({ default: '', description: 'context in it; the current one when not given' }),
   namespace: text({
     char: 'n',

@@ -7,7 +7,7 @@ import { print, printJson } from './print.ts'
 
 /** The flags. */
 export const bootstrapFlags = {
-  role: text({ default: 'sidecar', description: 'router for a gateway, or sidecar' }),
+  role: text({ value: 'sidecar|router', default: 'sidecar', description: 'router for a gateway, or sidecar' }),
   ip: text({ default: '127.0.0.1', description: 'address of the proxy' }),
   domain: text({ default: 'cluster.local', description: 'DNS domain of the mesh' }),
   label: list({ default: [], description: 'label of the proxy that selectors see, <key>=<value>; may be repeated' }),

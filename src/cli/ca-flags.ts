@@ -5,6 +5,7 @@ import { text, toggle } from './flags.ts'
 /** Flags that name the cluster whose Secrets have the state, of all commands that work on it. */
 const clusterFlags = {
   orchconfig: text({
+    value: 'file',
     default: '',
     description: 'work on the Secrets of the cluster that this orchestrator configuration file names, whether a server runs or not',
   }),
@@ -18,7 +19,7 @@ const clusterFlags = {
 
 /** Flags of `ca show`, `ca trust` and `ca accept-time`. */
 export const outputFlag = {
-  output: text({ char: 'o', default: '', description: "'json' for programs" }),
+  output: text({ value: 'json', char: 'o', default: '', description: "'json' for programs" }),
   json: toggle({ description: 'the same as --output json' }),
   ...clusterFlags,
 }
@@ -45,23 +46,25 @@ export const distrustFlags = {
 /** Flags of `ca export`. */
 export const exportFlags = {
   ...clusterFlags,
-  to: text({ default: '.', description: 'directory that the files are written to; none of the files may exist' }),
+  to: text({ value: 'directory', default: '.', description: 'directory that the files are written to; none of the files may exist' }),
   'private-key': toggle({ description: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity' }),
   truststore: text({
+    value: 'file',
     default: '',
     description: 'write only the roots, to this file: PKCS #12 (.p12, .pfx), which Java trusts, or PKCS #7 (.p7b, .p7c)',
   }),
-  'password-file': text({ default: '', description: 'file whose first line is the password of a PKCS #12 file' }),
+  'password-file': text({ value: 'file', default: '', description: 'file whose first line is the password of a PKCS #12 file' }),
 }
 
 /** Flags of `ca import`. */
 export const importFlags = {
-  pkcs12: text({ default: '', description: 'PKCS #12 file that holds certificate, key, chain and root, in place of the files below' }),
+  pkcs12: text({ value: 'file', default: '', description: 'PKCS #12 file that holds certificate, key, chain and root, in place of the files below' }),
   'password-file': exportFlags['password-file'],
-  cert: text({ default: '', description: 'the signing certificate' }),
-  key: text({ default: '', description: 'its private key' }),
-  chain: text({ default: '', description: 'certificates between the signing certificate and the root, if any: PEM or PKCS #7' }),
+  cert: text({ value: 'file', default: '', description: 'the signing certificate' }),
+  key: text({ value: 'file', default: '', description: 'its private key' }),
+  chain: text({ value: 'file', default: '', description: 'certificates between the signing certificate and the root, if any: PEM or PKCS #7' }),
   root: text({
+    value: 'file',
     default: '',
     description: 'the root, or several: PEM or PKCS #7; the signing certificate itself, or the root in the PKCS #12 file, when left out',
   }),

@@ -47,12 +47,14 @@ export const discoveryFlags = {
       'comma-separated namespaces whose applications the controller manages, beside that of the controller; when unset, all namespaces are watched',
   }),
   caCertFile: text({
+    value: 'file',
     default: '',
     description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',
   }),
   clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
   clusterRegistriesNamespace: text({ default: 'mesh-system', description: 'namespace of the Secrets that name other clusters of the mesh' }),
   configDir: text({
+    value: 'directory',
     default: '',
     description: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
   }),
@@ -63,10 +65,10 @@ export const discoveryFlags = {
     default: ':15017',
     description: 'injection and validation service HTTPS address; empty, or without a cluster: these are served at --httpAddr',
   }),
-  orchconfig: text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' }),
+  orchconfig: text({ value: 'file', default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' }),
   orchestratorApiBurst: int({ default: 160, range: [0, 2_147_483_647], description: 'maximum burst when throttling calls to the orchestrator API' }),
   orchestratorApiQPS: float32({ default: 80, range: [0, 3.4e38], description: 'maximum QPS of calls to the orchestrator API; 0 = no limit' }),
-  meshConfig: text({ default: meshConfigPath, description: 'mesh configuration file; when unspecified a default mesh is used' }),
+  meshConfig: text({ value: 'file', default: meshConfigPath, description: 'mesh configuration file; when unspecified a default mesh is used' }),
   monitoringAddr: text({ default: ':15014', description: 'HTTP address for self-monitoring information' }),
   namespace: text({
     char: 'n',
@@ -74,16 +76,22 @@ export const discoveryFlags = {
     description: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used',
   }),
   networksConfig: text({
+    value: 'file',
     default: '/etc/mesh/config/meshNetworks',
     description: 'mesh networks configuration file; when unspecified a default is used',
   }),
   plugins: list({
+    value: 'ext_authz|authn|authz',
     default: plugins,
     description:
       'comma-separated networking plugins to enable, in the order of their filters: ext_authz (CUSTOM policies), authn (tokens), authz (other policies)',
   }),
   profile: toggle({ description: 'enables profiling via web interface at host:port/debug/pprof' }),
-  registries: list({ default: ['Orchestrator'], description: 'comma-separated platform service registries to read; choose from Orchestrator, Mock' }),
+  registries: list({
+    value: 'Orchestrator|Mock',
+    default: ['Orchestrator'],
+    description: 'comma-separated platform service registries to read; choose from Orchestrator, Mock',
+  }),
   resync: duration({
     default: '1m0s',
     range: ['0s', longest],
@@ -93,8 +101,8 @@ export const discoveryFlags = {
     default: ':15012',
     description: 'discovery service secured gRPC address; with the certificate of --tlsCertFile, or one that the own authority signs; empty: none',
   }),
-  tlsCertFile: text({ default: '', description: 'file with the x509 server certificate' }),
-  tlsKeyFile: text({ default: '', description: 'file with the x509 private key matching --tlsCertFile' }),
+  tlsCertFile: text({ value: 'file', default: '', description: 'file with the x509 server certificate' }),
+  tlsKeyFile: text({ value: 'file', default: '', description: 'file with the x509 private key matching --tlsCertFile' }),
   'trust-domain': text({ default: '', description: 'domain identifying the system with SPIFFE; overrules trustDomain of the mesh configuration' }),
   writers: int({ default: 0, range: [0, 256], description: 'threads that write to proxies; 0 = one a core' }),
 }
@@ -106,6 +114,7 @@ export const tokenFlags = {
   audience: text({ default: '', description: 'audience of the token; the first of TOKEN_AUDIENCES when not given' }),
   ttl: duration({ default: '12h', range: ['1s', '8760h'], description: 'lifetime of the token' }),
   output: text({
+    value: 'file',
     char: 'o',
     default: '',
     description: 'file to which the token is written, readable by this user only; it is printed when not given',

@@ -26,15 +26,24 @@ export type FlagValues<Flags> = {
       : never
 }
 
+/**
+ * What a text is, which help shows and shells complete (`completion.ts`): `file`, `directory`, `namespace`, `scope`, `scope:level`, or the texts that it may be,
+ * with bars.
+ */
+interface Valued {
+  readonly value?: string
+}
+
 /** Returns a flag for text. */
-export const text = (options: Described & { readonly default: string }): OptionFlag<string> => custom<string>({ helpValue: 'string' })({ ...options })
+export const text = ({ value = 'string', ...options }: Described & Valued & { readonly default: string }): OptionFlag<string> =>
+  custom<string>({ helpValue: value })({ ...options })
 
 /** Returns a flag that is on or off; off when not given. */
 export const toggle = (options: Described): BooleanFlag<boolean> => boolean(options)
 
 /** Returns a flag for values that are separated by commas. Those of a repeated flag are joined. */
-export const list = (options: Described & { readonly default: readonly string[] }): OptionFlag<string[]> =>
-  custom<string>({ helpValue: 'a,b' })({ ...options, default: [...options.default], multiple: true, multipleNonGreedy: true, delimiter: ',' })
+export const list = ({ value = 'a,b', ...options }: Described & Valued & { readonly default: readonly string[] }): OptionFlag<string[]> =>
+  custom<string>({ helpValue: value })({ ...options, default: [...options.default], multiple: true, multipleNonGreedy: true, delimiter: ',' })
 
 /** Returns a flag for paths, each given by the flag once more. */
 export const paths = (options: Described & { readonly default: readonly string[] }): OptionFlag<string[]> =>

@@ -3,13 +3,14 @@ import { text, toggle } from './flags.ts'
 
 /** The flags. */
 export const injectFlags = {
-  filename: text({ char: 'f', default: '-', description: 'file with the documents, YAML or JSON; - for the standard input' }),
+  filename: text({ value: 'file', char: 'f', default: '-', description: 'file with the documents, YAML or JSON; - for the standard input' }),
   namespace: text({ char: 'n', default: 'default', description: 'namespace of objects that name none' }),
-  output: text({ char: 'o', default: '', description: 'file that the result is written to; it is printed when not given' }),
-  injectConfig: text({ default: '', description: 'file with the key config of the configuration of injection' }),
-  values: text({ default: '', description: 'file with its key values' }),
-  meshConfig: text({ default: '', description: 'file with the mesh configuration' }),
+  output: text({ value: 'file', char: 'o', default: '', description: 'file that the result is written to; it is printed when not given' }),
+  injectConfig: text({ value: 'file', default: '', description: 'file with the key config of the configuration of injection' }),
+  values: text({ value: 'file', default: '', description: 'file with its key values' }),
+  meshConfig: text({ value: 'file', default: '', description: 'file with the mesh configuration' }),
   orchconfig: text({
+    value: 'file',
     default: '',
     description: 'configuration file of an orchestrator, whose configuration of injection and of the mesh is used where no file is given',
   }),

@@ -8,14 +8,16 @@ export function loggingFlags(scopes: readonly string[]) {
   return {
     log_as_json: toggle({ description: 'output as JSON instead of plain console format' }),
     log_caller: text({
+      value: 'scope',
       default: '',
       description: `comma-separated scopes for which caller information is included, in packages file and line of a bundle; scopes: ${list}`,
     }),
     log_output_level: text({
+      value: 'scope:level',
       default: 'default:info',
       description: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${list}; levels: debug, info, warn, error, fatal, none`,
     }),
-    log_rotate: text({ default: '', description: 'path of the optional rotating log file' }),
+    log_rotate: text({ value: 'file', default: '', description: 'path of the optional rotating log file' }),
     log_rotate_max_age: int({ default: 30, range: [0, 2_147_483_647], description: 'maximum age in days before rotation; 0 means no limit' }),
     log_rotate_max_backups: int({ default: 1000, range: [0, 2_147_483_647], description: 'maximum number of backups kept; 0 means no limit' }),
     log_rotate_max_size: int({
@@ -24,6 +26,7 @@ export function loggingFlags(scopes: readonly string[]) {
       description: 'maximum size in megabytes of a log file before rotation',
     }),
     log_stacktrace_level: text({
+      value: 'scope:level',
       default: 'default:none',
       description: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
     }),

@@ -2,6 +2,7 @@
 import { Command } from '@oclif/core/command'
 import type { Arg, ArgInput, FlagInput, OptionFlag, ParserOutput } from '@oclif/core/interfaces'
 import type { LogOptions } from '../logging/levels.ts'
+import { nearest } from '../model/edit-distance.ts'
 import { type FlagValues, isOn } from './flags.ts'
 import { type LoggingFlags, readLogOptions } from './logging-flags.ts'
 import { translateLine } from './pflag.ts'
@@ -47,7 +48,9 @@ export abstract class MeshCommand extends Command {
     const all = { ...declared.baseFlags, ...declared.flags } as FlagInput
     const { argv, ignored } = translateLine(this.argv, all, declared.strict === false)
     const { flags: parsable, warnings } = await parsableFlags(all, environment)
-    const parsed = (await this.parse({ args: declared.args ?? {}, strict: declared.strict, flags: parsable }, argv)) as ParserOutput
+    const parsed = (await this.parse({ args: declared.args ?? {}, strict: declared.strict, flags: parsable }, argv).catch((error: unknown) => {
+      throw withNearFlag(error, Object.keys(all))
+    })) as ParserOutput
     const given = new Map<string, string>()
     for (const token of parsed.raw) if (token.type === 'flag') given.set(token.flag, [given.get(token.flag) ?? [], token.input].flat().join(','))
     const values = Object.entries(parsed.flags).map(([name, value]) => [name, Array.isArray(value) ? value.filter((one) => one !== '') : value])
@@ -56,6 +59,18 @@ export abstract class MeshCommand extends Command {
     const log = readLogOptions(flags, this.scopes)
     return { flags, args: parsed.args as ArgValues<Args>, given, log, ignored: [...ignored, ...extra], warnings }
   }
+}
+
+/** Adds to the error about an unknown flag the nearest one that is known. */
+function withNearFlag(error: unknown, names: readonly string[]): unknown {
+  const { flags: [unknown] = [] } = error as { readonly flags?: readonly string[] }
+  if (!(error instanceof Error) || typeof unknown !== 'string') return error
+  const near = nearest(
+    unknown.split('=', 1)[0] as string,
+    names.map((name) => `--${name}`),
+  )
+  if (near !== undefined) error.message = error.message.replace(/$/m, `; did you mean ${near}?`)
+  return error
 }
 
 /**

@@ -10,10 +10,10 @@ interface KnownFlag {
   readonly multiple?: boolean
 }
 
-type KnownFlags = Readonly<Record<string, KnownFlag>>
+export type KnownFlags = Readonly<Record<string, KnownFlag>>
 
 /** A command by which the library finds it: its words, joined by colons. */
-interface KnownCommand {
+export interface KnownCommand {
   readonly id: string
   readonly flags: KnownFlags
 }
@@ -87,7 +87,7 @@ function split(given: readonly string[]): { before: readonly string[]; after: re
 type Words = ReadonlyMap<string, KnownFlag & { readonly name: string }>
 
 /** Maps the words of flags to the flags: `--name`, `-n`. */
-const wordsOf = (flags: KnownFlags): Words =>
+export const wordsOf = (flags: KnownFlags): Words =>
   new Map(
     Object.entries(flags).flatMap(([name, flag]) => [
       [`--${name}`, { ...flag, name }] as const,
@@ -96,7 +96,7 @@ const wordsOf = (flags: KnownFlags): Words =>
   )
 
 /** Returns the parts of a command line, in order. An option without an attached value takes the next argument, whatever it is. */
-function partsOf(given: readonly string[], words: Words): Part[] {
+export function partsOf(given: readonly string[], words: Words): Part[] {
   const parts: Part[] = []
   for (let at = 0; at < given.length; at++) {
     const text = given[at] as string

@@ -13,7 +13,11 @@ export interface QuickstartOrder {
 
 /** The flags. */
 export const quickstartFlags = {
-  keep: text({ default: '', description: 'new directory in which configuration, keys and logs stay at the end; they are removed when not given' }),
+  keep: text({
+    value: 'directory',
+    default: '',
+    description: 'new directory in which configuration, keys and logs stay at the end; they are removed when not given',
+  }),
   'first-port': uint16({
     default: 0,
     range: [0, 60_000],

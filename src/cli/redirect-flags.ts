@@ -34,6 +34,7 @@ export const redirectFlags = withVariables({
   }),
   'iptables-probe-port': uint16({ default: 15_002, range: [1, 65_535], description: 'listen port for failure detection' }),
   'mesh-inbound-interception-mode': text({
+    value: 'REDIRECT|TPROXY',
     char: 'm',
     default: '',
     description: 'mode used to redirect inbound connections to the proxy: REDIRECT or TPROXY',
@@ -46,6 +47,7 @@ export const redirectFlags = withVariables({
   'mesh-inbound-tproxy-mark': text({ char: 't', default: '', description: 'mark of packets and connections of TPROXY mode; 1337 when empty' }),
   'mesh-inbound-tproxy-route-table': text({ char: 'r', default: '', description: 'routing table of TPROXY mode; 133 when empty' }),
   'mesh-ipv6': text({
+    value: 'capture|pass',
     default: '',
     description: 'what becomes of IPv6 on a host that has it: capture (also when empty), or pass, by which it goes past the proxy and all policies',
   }),

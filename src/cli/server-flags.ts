@@ -9,8 +9,9 @@ export const serverFlags = {
     description:
       'server that is asked: <host>:<port> of --httpAddr or --monitoringAddr, or https://<host>:<port> of --secureGRPCAddr; the admin socket of this machine (MESHD_ADMIN_SOCKET) when not given',
   }),
-  'token-file': text({ default: '', description: 'file with a token of the mesh, which is sent to --address' }),
+  'token-file': text({ value: 'file', default: '', description: 'file with a token of the mesh, which is sent to --address' }),
   'ca-file': text({
+    value: 'file',
     default: '',
     description: 'file with the roots that the certificate of an https --address may come from; those of the system when not given',
   }),
@@ -20,7 +21,7 @@ export const serverFlags = {
 /** Flags of `proxy-status`. */
 export const proxyStatusFlags = {
   ...serverFlags,
-  namespace: text({ char: 'n', default: '', description: 'only proxies of this namespace' }),
+  namespace: text({ value: 'namespace', char: 'n', default: '', description: 'only proxies of this namespace' }),
 }
 
 /** Flags of `proxy-config`. */
@@ -68,7 +69,7 @@ export const diffArgs = {
 /** Flags of `push watch`. */
 export const pushWatchFlags = {
   ...serverFlags,
-  namespace: text({ char: 'n', default: '', description: 'only proxies and objects of this namespace' }),
+  namespace: text({ value: 'namespace', char: 'n', default: '', description: 'only proxies and objects of this namespace' }),
   past: toggle({ description: 'begins with the pushes that the server keeps: the last 100' }),
   json: toggle({ description: 'prints each push as JSON on a line of its own, and errors as JSON' }),
 }
@@ -76,8 +77,8 @@ export const pushWatchFlags = {
 /** Flags of `authz`: the parts of the request. */
 export const authzFlags = {
   ...serverFlags,
-  protocol: text({ default: 'http', description: 'http or tcp' }),
-  method: text({ default: 'GET', description: 'method of the request' }),
+  protocol: text({ value: 'http|tcp', default: 'http', description: 'http or tcp' }),
+  method: text({ value: 'GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS', default: 'GET', description: 'method of the request' }),
   host: text({ default: '', description: 'host of the request' }),
   path: text({ default: '/', description: 'path of the request' }),
   header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated' }),
@@ -93,10 +94,11 @@ export const authzFlags = {
 export const explainFlags = {
   ...serverFlags,
   type: text({
+    value: 'cds|eds|lds|rds|vhds',
     default: '',
     description: 'type of the resource that is asked about: cds, eds, lds, rds or vhds; cds for a name with a bar, and else a request is meant',
   }),
-  method: text({ default: 'GET', description: 'method of the request' }),
+  method: text({ value: 'GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS', default: 'GET', description: 'method of the request' }),
   header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL' }),
 }
 

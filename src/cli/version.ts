@@ -5,7 +5,7 @@ import { print } from './print.ts'
 
 /** Flags of the command. */
 export const versionFlags = {
-  output: text({ char: 'o', default: '', description: "one of 'yaml' or 'json'" }),
+  output: text({ value: 'json|yaml', char: 'o', default: '', description: "one of 'yaml' or 'json'" }),
   json: toggle({ description: 'the same as --output json' }),
   short: toggle({ char: 's', description: 'print the version only; --short=false prints everything' }),
 }

@@ -71,7 +71,7 @@ describe('the command pilot-agent', () => {
   it('rejects unknown commands, flags and values with status 255', async () => {
     for (const [args, reason] of [
       [['prxy'], /prxy.* not (a pilot-agent command|found)/i],
-      [['wait', '--periodMilis', '1'], /^Error: Nonexistent flag: --periodMilis\n$/],
+      [['wait', '--periodMilis', '1'], /^Error: Nonexistent flag: --periodMilis; did you mean --periodMillis\?\n$/],
       [['wait', '--timeoutSeconds', 'soon'], /^Error: invalid argument "soon" for "--timeoutSeconds"/],
       [['wait', '--url', 'ftp://x'], /^Error: --url: "ftp:\/\/x" is not an HTTP URL\n$/],
       [['request', 'GET'], /^Error: Missing 1 required arg:\npath {2}request path\n$/],

@@ -1,5 +1,6 @@
 /** `pilot-agent request`: sends one request to the proxy's admin port. */
 import type { ProxyRequest } from '../../../protocols/messages/agent-options.ts'
+import type { Candidate } from '../../../src/cli/completion.ts'
 import { meshConfigPath } from '../../../src/cli/defaults.ts'
 import { callLocal, type LocalAnswer } from '../../http/local-call.ts'
 import { proxyAdminPort } from '../bootstrap/prepare-proxy.ts'
@@ -15,4 +16,10 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 export async function askProxy(request: ProxyRequest): Promise<LocalAnswer> {
   const port = await proxyAdminPort(meshConfigPath, process.env, silent)
   return callLocal({ ...request, port }, timeoutMs)
+}
+
+/** Returns the pages of the proxy's admin port, from its list of them. Rejects when there is no response. */
+export async function pagesOfProxy(): Promise<Candidate[]> {
+  const { body } = await askProxy({ method: 'GET', path: '/help', body: undefined })
+  return [...body.matchAll(/^ {2}(\/\w+)(?:\([^)]*\))?: (.*)$/gm)].map(([, word = '', about = '']) => ({ word, about }))
 }
