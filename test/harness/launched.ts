@@ -4,17 +4,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { discoveryScript } from './commands.ts'
 import { Output } from './output.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const entry = 'bin/pilot-discovery.js'
 /** A module that makes Node report an old version. */
 const claimsToBeOld = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.0.0"}})'
 
 /** The ways to start `pilot-discovery`, as program and arguments. */
 export const launchers = {
-  'the pinned Node': [process.execPath, entry],
-  'an older Node': [process.execPath, '--import', claimsToBeOld, entry],
+  'the pinned Node': [process.execPath, discoveryScript],
+  'an older Node': [process.execPath, '--import', claimsToBeOld, discoveryScript],
 } as const
 
 /** Flags that let the kernel choose every port. */
