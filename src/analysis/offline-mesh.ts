@@ -3,6 +3,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import { configKey, kindOfKey, kinds } from '../config/kinds.ts'
+import { metadataRemarks } from '../config/metadata.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import type { PatchCheck } from '../config/patch-faults.ts'
 import { PatternChecks } from '../config/patterns.ts'
@@ -22,6 +23,21 @@ import { GivenMesh, type Setting, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, workloadOf } from './resources.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
+
+/** Kinds of a cluster whose metadata is looked at here: others have other names, and of some the parser tells it. */
+const named: ReadonlySet<string> = new Set([
+  'ConfigMap',
+  'CronJob',
+  'DaemonSet',
+  'Deployment',
+  'Ingress',
+  'Job',
+  'ReplicaSet',
+  'ReplicationController',
+  'Secret',
+  'Service',
+  'StatefulSet',
+])
 
 /** Collects files, and tells what mesh they describe. */
 export class OfflineMesh {
@@ -72,6 +88,7 @@ export class OfflineMesh {
       if (!resource) return
       hasObjects = true
       this.#ofFiles.add(resourceKey(resource))
+      if (named.has(resource.kind)) this.#tellMetadata(value, resource)
       this.#addForeign(value, resource)
     }
     const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', { seen, namespace: this.#namespace })
@@ -94,6 +111,12 @@ export class OfflineMesh {
     const found = (fault: { readonly path: string; readonly reason: string }): DocumentFault => ({ file, document, key: undefined, ...fault })
     this.faults.push(...faults.map(found))
     this.warnings.push(...warnings.map(found))
+  }
+
+  /** Tells the mistakes in the metadata of an object that is not read as one of the mesh's, and so not by itself. */
+  #tellMetadata({ metadata }: Mapping, resource: Resource): void {
+    for (const { path, reason } of metadataRemarks(metadata))
+      this.warnings.push({ ...readPlace(resource.place), key: resourceKey(resource), path, reason })
   }
 
   get #revision(): string {

@@ -1,5 +1,7 @@
 /** Decodes configuration files: YAML may be written in UTF-8, UTF-16 or UTF-32 (YAML 1.2, section 5.2). */
 
+import { documentTexts } from './yaml-documents.ts'
+
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Replaces bytes that are not valid in the file's encoding: a lone surrogate, which no field accepts. */
@@ -86,4 +88,15 @@ function isUtf8(bytes: Uint8Array): boolean {
   } catch {
     return false
   }
+}
+
+/** Returns the first line with bytes that are no characters of the file's encoding, by the number of the document that has it. */
+export function undecodedLines(content: string): ReadonlyMap<number, number> {
+  if (!content.includes(unreadable)) return new Map()
+  return new Map(
+    documentTexts(content).flatMap(({ text, line }, index) => {
+      const at = text.indexOf(unreadable)
+      return at < 0 ? [] : [[index + 1, line + text.slice(0, at).split('\n').length] as const]
+    }),
+  )
 }

@@ -5,9 +5,11 @@ import { suggestion } from '../model/edit-distance.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { isObjectName } from '../names/object-names.ts'
 import { readClusterSpec, readLabels } from './cluster-documents.ts'
-import { unreadable } from './file-text.ts'
+import { undecodedLines } from './file-text.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
 import { clusterKinds, configKey, kinds } from './kinds.ts'
+import { isOfTool, itemsOf, noObject, spellingsOf, unreadList } from './lists.ts'
+import { metadataRemarks } from './metadata.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantGroup, meantKind, meantPolicy, recognise } from './recognise.ts'
@@ -15,7 +17,7 @@ import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, mapping, noText, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
-import { documentTexts, readDocuments, tooManyDocuments } from './yaml-documents.ts'
+import { readDocuments, tooManyDocuments } from './yaml-documents.ts'
 
 /** The maximum size of a file in bytes. A larger file is rejected before it is parsed. */
 export const fileLimits = { bytes: 32 * 1024 * 1024 }
@@ -105,17 +107,6 @@ export function parseConfigDocument(
   const reading = new FileReading(where, names, { patterns, optOuts, revision, source })
   reading.document(0, value, '')
   return reading.result()
-}
-
-/** Returns the first line with bytes that are no characters of the file's encoding, by the number of the document that has it. */
-function undecodedLines(content: string): ReadonlyMap<number, number> {
-  if (!content.includes(unreadable)) return new Map()
-  return new Map(
-    documentTexts(content).flatMap(({ text, line }, index) => {
-      const at = text.indexOf(unreadable)
-      return at < 0 ? [] : [[index + 1, line + text.slice(0, at).split('\n').length] as const]
-    }),
-  )
 }
 
 /** The maximum number of faults of a document that are listed. The last one contains the number of further faults. */
@@ -223,6 +214,8 @@ class FileReading {
     const count = this.#foreign.get(what) ?? 0
     this.#foreign.set(what, count + 1)
     const { apiVersion, kind, metadata } = mapping(value)
+    if (what === withoutKind && !isOfTool(this.#file) && this.#warnings.length < maxFaults)
+      this.#warnings.push(...this.#problems(number, at, undefined, [{ path: '', reason: noObject }]))
     if (count > 0 || !String(apiVersion).startsWith(`${gatewayApiGroup}/`)) return
     const name = String(mapping(metadata).name ?? '').slice(0, 253)
     const reason = `the ${[String(kind).slice(0, 100), name].filter(Boolean).join(' ')} has no effect, and neither has any other ${String(kind).slice(0, 100)} of ${gatewayApiGroup} in the file: that API is not served; write a Gateway and VirtualServices of networking.${this.#names.domain}`
@@ -328,18 +321,6 @@ function asJson(value: unknown): string {
   }
 }
 
-/**
- * Returns the items of a list: of a kind that ends with `List`, or of an array. Items of a list of one kind may omit their kind and
- * version.
- */
-function itemsOf(value: unknown): { readonly field: string; readonly values: readonly unknown[] } | undefined {
-  if (Array.isArray(value)) return { field: '', values: value }
-  if (!isMapping(value) || !Array.isArray(value.items) || typeof value.kind !== 'string' || !value.kind.endsWith('List')) return undefined
-  const { kind, apiVersion } = value
-  const own = kind === 'List' ? {} : { kind: kind.slice(0, -'List'.length), apiVersion }
-  return { field: 'items', values: value.items.map((item: unknown) => (isMapping(item) ? { ...own, ...item } : item)) }
-}
-
 /** Returns an object with a namespace, as if it were applied there; as it is where it names one, in whatever spelling, or has no metadata. */
 function inNamespace(value: unknown, namespace: string): unknown {
   if (!isMapping(value) || !isMapping(value.metadata)) return value
@@ -420,6 +401,7 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   const isPolicy = isPolicyKind(kindName)
   for (const field of Object.keys(value)) if (!documentFields.has(field)) tellUnknown(field, isPolicy, report)
   const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, position, report)
+  report.warnings.push(...metadataRemarks(metadata))
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const spec = kind.spec.read(value.spec ?? {}, 'spec', isOpen && isMissing(value.spec) ? { ...report, faults: [] } : report)
@@ -455,6 +437,7 @@ function readClusterObject(
   if (isMapping(named) && (isMissing(named.name) || (isPod && isMissing(named.namespace))))
     return { foreign: `${kind} of v1 without a ${isMissing(named.name) ? 'name' : 'namespace'}` }
   const { metadata, isOpen, isCertain, ...given } = readMetadata(value, false, position, report)
+  report.warnings.push(...metadataRemarks(metadata))
   const namespace = isPod ? given.namespace : ''
   if (isPod && namespace === '' && !isOpen) report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
   const labels = readLabels(metadata, report) ?? {}
@@ -494,10 +477,6 @@ function tellUnknown(field: string, isPolicy: boolean, { faults, warnings }: Rep
 
 /** The top-level fields of a document. The status is set by the orchestrator. */
 const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])
-
-/** Returns the fields of a mapping that equal a name when case, hyphens and underscores are ignored. */
-const spellingsOf = (mapping: Readonly<Record<string, unknown>>, name: string): string[] =>
-  Object.keys(mapping).filter((field) => field.length <= 64 && field.toLowerCase().replace(/[_-]/g, '') === name)
 
 /** The reason why a name is rejected, with at most 100 characters of the name and the accepted form. */
 function invalidName(given: string, what: string, isLowerCase: boolean): string {
@@ -556,9 +535,8 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
       },
     }
   if (kindName !== '' && apiVersion !== '') {
-    // A list whose items cannot be read may contain any object.
-    if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
-      return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
+    const list = unreadList(value, kindName, apiVersion)
+    if (list) return { unknown: list }
     const near = meantKind(kindName, apiVersion, names)
     if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, position, names)
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
