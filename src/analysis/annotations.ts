@@ -1,5 +1,6 @@
 /** Finds annotations of the mesh that do not exist, stand on the wrong object, are deprecated, may change, or have unusable values. */
 import { annotationFault, checkedAnnotations } from '../inject/annotations.ts'
+import { fieldText, readProxySettings } from '../inject/proxy-settings.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { codes, type Tell } from './finding.ts'
 import type { World } from './world.ts'
@@ -98,8 +99,16 @@ export function analyzeAnnotations(kind: string, given: Readonly<Record<string, 
       tell('IST0125', path, `${JSON.stringify(value.slice(0, 100))} is neither true nor false, and counts as false`)
     const fault = annotationFault(key, value, names)
     if (fault !== undefined) tell('IST0125', path, `${JSON.stringify(value.slice(0, 100))} ${fault}`)
+    if (name === 'proxy./config') checkProxySettings(value, path, tell)
     if (name === 'galley./analyze-suppress') checkCodes(value, path, tell)
   }
+}
+
+/** Tells settings of the proxy that cannot be used, and fields that are unknown or have no effect. */
+function checkProxySettings(text: string, path: string, tell: Tell): void {
+  const read = readProxySettings(text)
+  if ('fault' in read) tell('IST0125', path, `${JSON.stringify(text.slice(0, 100))}: ${read.fault}`)
+  else for (const remark of read.remarks) tell('IST0133', path, fieldText(remark))
 }
 
 /** Tells what is no code of findings, so that nothing is suppressed by it. Other tools have more codes that begin with `IST` than there are here. */

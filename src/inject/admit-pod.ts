@@ -1,6 +1,6 @@
 /** Decides on reviews of pods: injects them, leaves them as they are, or refuses them (docs/injection.md, N13). */
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
-import { type Injection, type InjectionSettings, injectPod } from './inject-pod.ts'
+import { type Injection, type InjectionSettings, injectPod, type Remarks } from './inject-pod.ts'
 import { jsonPatch } from './patch.ts'
 import { InjectionError } from './pod.ts'
 import { PathError, pathVariables } from './request-path.ts'
@@ -12,6 +12,8 @@ export interface PodVerdict {
   /** Why the pod is not injected; empty for one that is. */
   readonly reason: string
   readonly namespace: string
+  /** What has no effect in a pod that is injected; undefined: nothing. */
+  readonly remarks?: Remarks
 }
 
 /**
@@ -32,5 +34,8 @@ export function decidePod(request: AdmissionRequest, rest: string, settings: Inj
     return { outcome: 'failed', answer: { allowed: false, code: 400, message: `injection failed: ${reason}` }, reason, namespace }
   }
   if ('skipped' in injected) return skipped(injected.skipped)
-  return { outcome: 'injected', answer: { allowed: true, patch: jsonPatch(object, injected.pod) }, reason: '', namespace }
+  const { remarks } = injected
+  const answer = { allowed: true, patch: jsonPatch(object, injected.pod), ...(remarks.pod.length > 0 && { warnings: remarks.pod }) }
+  const isRemarkable = remarks.pod.length + remarks.templates.length > 0
+  return { outcome: 'injected', answer, reason: '', namespace, ...(isRemarkable && { remarks }) }
 }

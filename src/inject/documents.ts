@@ -99,6 +99,9 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
       notices.push(`${about} gets no sidecar: ${injection.skipped}`)
       return document
     }
+    for (const remark of injection.remarks.pod) notices.push(`${about}: ${remark}`)
+    // A template is the same for all pods.
+    for (const remark of injection.remarks.templates) if (!notices.includes(remark)) notices.push(remark)
     return replaced(document, path, injection.pod)
   } catch (error) {
     if (error instanceof InjectionError) throw new Error(`${about}: ${error.message}`)

@@ -2,8 +2,8 @@
 import { lineDocument } from '../config/line-yaml.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { notPlain } from '../config/plain-yaml.ts'
-import { type GivenProxyConfig, proxyConfigShape } from '../config/proxy-config.ts'
-import { isMapping, type Report } from '../config/shape.ts'
+import type { GivenProxyConfig } from '../config/proxy-config.ts'
+import { isMapping } from '../config/shape.ts'
 import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
 import { containerSpellings, type MeshNames } from '../names/mesh-names.ts'
 import { Budget } from '../template/budget.ts'
@@ -15,7 +15,9 @@ import { mergeMetrics } from './metrics-merge.ts'
 import { orderedContainers } from './order.ts'
 import { type Owner, ownerOf } from './owner.ts'
 import { allContainers, type Container, hasMoreValues, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { unknownPodFields } from './pod-fields.ts'
 import { rewriteProbes } from './probes.ts'
+import { fieldText, readProxySettings } from './proxy-settings.ts'
 import { renderTemplate } from './render.ts'
 import { isSidecar, sidecarOf, withVariables } from './sidecar.ts'
 import { overridesKey, readOverrides, statusKey, statusOf, strippedPod, withFsGroup } from './status.ts'
@@ -48,14 +50,22 @@ export interface InjectionSettings {
   readonly slow: number
 }
 
+/** What has no effect in a pod that is injected. */
+export interface Remarks {
+  /** What the pod itself says, for whoever makes it. */
+  readonly pod: readonly string[]
+  /** What templates put out, for whoever writes them. */
+  readonly templates: readonly string[]
+}
+
 /** The pod before and after injection, or the reason why it gets no sidecar. */
-export type Injection = { readonly skipped: string } | { readonly original: Pod; readonly pod: Pod }
+export type Injection = { readonly skipped: string } | { readonly original: Pod; readonly pod: Pod; readonly remarks: Remarks }
 
 /**
- * The most values and containers in a pod that is injected, since what templates and merging do takes time for each, and the most characters of
+ * The most values and containers in a pod that is injected, since what templates and merging do takes time for each, and the most remarks about
  * its settings of the proxy.
  */
-const most = { values: 20_000, containers: 500, proxyConfig: 16_384 } as const
+const most = { values: 20_000, containers: 500, remarks: 10 } as const
 
 /**
  * Injects a pod. Throws an {@link InjectionError} that says what is wrong, and `SlowCall` where a template calls a slow function and none
@@ -71,35 +81,33 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   if (!isInjected) return { skipped: reason }
   const { annotations = {} } = original.metadata
   checkAnnotations(annotations, names)
-  const proxyConfig = proxyConfigOf(annotations, settings)
+  const remarks = { pod: [] as string[], templates: [] as string[] }
+  const proxyConfig = proxyConfigOf(annotations, settings, remarks.pod)
   const statusPort = statusPortOf(annotations, proxyConfig, names)
   // In order, so that templates see the containers of a pod that was injected before as they did then.
   const before = orderedContainers(strippedPod(original, statusPort, names), proxyConfig.holdApplicationUntilProxyStarts === true)
-  const { merged, added } = runTemplates(before, namespace, { request, settings, proxyConfig })
+  const { merged, added } = runTemplates(before, namespace, { request, settings, proxyConfig }, remarks.templates)
   const kept = withOverrides(merged, before, added, names)
   const pod = finished(kept, { original, added, request, settings, proxyConfig, statusPort })
-  return { original, pod }
+  return { original, pod, remarks }
 }
 
-/** The settings of the mesh for proxies, with those of discovery and then of the pod. */
-function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, names, agent }: InjectionSettings): GivenProxyConfig {
+/** The settings of the mesh for proxies, with those of discovery and then of the pod; what of these is unknown or has no effect is added to `remarks`. */
+function proxyConfigOf(
+  annotations: Readonly<Record<string, string>>,
+  { mesh, names, agent }: InjectionSettings,
+  remarks: string[],
+): GivenProxyConfig {
   const key = meshKey(names, 'proxy', 'config')
   const text = givenIn(annotations, key, names)
   const { terminationDrainDuration } = agent
   const usual = { ...mesh.defaultConfig, ...(terminationDrainDuration !== undefined && { terminationDrainDuration }) }
   if (text === undefined || text === '') return usual
-  const fail = (reason: string): never => {
-    throw new InjectionError(`annotation ${writtenKey(annotations, key, names)}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
-  }
-  if (text.length > most.proxyConfig) return fail(`is longer than ${most.proxyConfig} characters`)
-  const [document = { value: {} }, another] = readDocuments(text)
-  if (another) return fail('holds more than one document')
-  if ('error' in document) return fail(document.error)
-  const report: Report = { faults: [], warnings: [] }
-  const given = proxyConfigShape.read(document.value ?? {}, '', report)
-  if (!given || report.faults.length > 0)
-    return fail(report.faults.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; '))
-  return { ...usual, ...given }
+  const place = `annotation ${writtenKey(annotations, key, names)}`
+  const read = readProxySettings(text)
+  if ('fault' in read) throw new InjectionError(`${place}: ${JSON.stringify(text.slice(0, 100))}: ${read.fault}`)
+  for (const remark of read.remarks.slice(0, most.remarks)) remarks.push(`${place}: ${fieldText(remark)}`)
+  return { ...usual, ...read.given }
 }
 
 function statusPortOf(annotations: Readonly<Record<string, string>>, { statusPort = 15_020 }: GivenProxyConfig, names: MeshNames): number {
@@ -113,8 +121,13 @@ interface Work {
   readonly proxyConfig: GivenProxyConfig
 }
 
-/** Renders the templates of a pod and merges them into it, and into an empty pod. */
-function runTemplates(before: Pod, namespace: string, { request, settings, proxyConfig }: Work): { readonly merged: Pod; readonly added: Pod } {
+/** Renders the templates of a pod and merges them into it, and into an empty pod. Unknown fields of their outputs are added to `remarks`. */
+function runTemplates(
+  before: Pod,
+  namespace: string,
+  { request, settings, proxyConfig }: Work,
+  remarks: string[],
+): { readonly merged: Pod; readonly added: Pod } {
   const { configuration, mesh, revision, hasNativeSidecars, names, slow } = settings
   const budget = new Budget({ slow })
   const owner = request.owner ?? ownerOf(before)
@@ -127,7 +140,9 @@ function runTemplates(before: Pod, namespace: string, { request, settings, proxy
       throw new InjectionError(
         `there is no template ${JSON.stringify(name)}; the configuration of injection has ${[...configuration.templates.keys()].sort().join(', ') || 'none'}`,
       )
-    const patch = asPlaced(patchOf(name, renderTemplate(template, data, budget)), merged)
+    const output = patchOf(name, renderTemplate(template, data, budget))
+    for (const unknown of unknownPodFields(output)) remarks.push(`template ${name}: its output has the ${unknown}`)
+    const patch = asPlaced(output, merged)
     const more = mergedPod(name, added, patch)
     added = withMovedSidecar(more, more)
     merged = mergedPod(name, withMovedSidecar(merged, added), patch)

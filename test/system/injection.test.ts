@@ -96,6 +96,31 @@ describe('injection with files', () => {
     expect(await isInjected()).to.equal(true)
   })
 
+  it('tells unknown fields: those of an annotation in the answer, those of a template once in the log, and again with another configuration', async () => {
+    const line = 'template own: its output has the unknown field spec.conntainers'
+    const annotated = (pad: number) => podWith({ annotations: { 'proxy.istio.io/config': 'conccurrency: 3', x: 'y'.repeat(pad) } })
+    const misspelt = (text: string) =>
+      put('config', {
+        ...defaultConfig,
+        templates: { ...defaultConfig.templates, own: `spec: { conntainers: ${text} }` },
+        defaultTemplates: ['sidecar', 'own'],
+      })
+    const has = async (text: string) => JSON.stringify((await inject()).patch ?? []).includes(`"${text}"`)
+    misspelt('[one]')
+    await until('the template', () => has('one'))
+    for (const pad of [0, 0, 100_000])
+      expect((await inject(annotated(pad))).warnings).to.deep.equal([
+        'annotation proxy.istio.io/config: field conccurrency: unknown field, left out; did you mean "concurrency"?',
+      ])
+    expect((await inject()).warnings).to.equal(undefined)
+    await service.output.says(line, 1, 1)
+    misspelt('[two]')
+    await until('the other template', () => has('two'))
+    await service.output.says(line, 2, 2)
+    put('config', { ...defaultConfig, policy: 'enabled' })
+    await until('the template to be gone', async () => !(await has('two')))
+  })
+
   it('calls slow functions of templates where other pods do not wait for them', async () => {
     const counted = async () => Number(/^sidecar_injection_requests_total (\d+)$/m.exec(await service.metrics())?.[1])
     const annotation = (text: string) => `metadata: { annotations: { made: ${text} } }`

@@ -50,7 +50,15 @@ export interface Answer {
 
 /** Asks Go about all cases at once. */
 export function askGo(
-  cases: readonly (TemplateCase | MergeCase | YamlCase | SecretCase | { readonly keys: true } | { readonly names: true })[],
+  cases: readonly (
+    | TemplateCase
+    | MergeCase
+    | YamlCase
+    | SecretCase
+    | { readonly keys: true }
+    | { readonly specFields: true }
+    | { readonly names: true }
+  )[],
 ): Answer[] {
   const { stdout, status, stderr } = spawnSync(buildOracle(), [], {
     input: cases.map((each) => `${JSON.stringify(each)}\n`).join(''),

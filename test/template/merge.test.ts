@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { injectPod } from '../../src/inject/inject-pod.ts'
+import { podSpecFields } from '../../src/inject/pod-fields.ts'
 import { type MergedFields, podFields } from '../../src/inject/pod-merge-keys.ts'
 import { mergePod } from '../../src/inject/strategic-merge.ts'
 import { injectionConfiguration, injectionSettings } from '../harness/injection.ts'
@@ -109,6 +110,10 @@ describe('the merge of a pod and a patch is that of the orchestrator', () => {
 
   it('for pods and patches at random', () => {
     expect(differences(fc.sample(mergeCase, { numRuns: runs(5000), seed })).slice(0, 1)).to.deep.equal([])
+  })
+
+  it('knows the same fields of specifications', () => {
+    expect([...podSpecFields].sort()).to.deep.equal(askGo([{ specFields: true }])[0]?.keys?.toSorted())
   })
 
   it('by the same keys', () => {

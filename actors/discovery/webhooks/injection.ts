@@ -6,6 +6,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
 import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
 import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-defaults.ts'
+import type { Remarks } from '../../../src/inject/inject-pod.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
@@ -30,6 +31,9 @@ const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
 
 /** What slow functions may take there for one pod (docs/templates.md, T11). */
 const slow = 4000
+
+/** The most remarks that are kept as logged, after which all are forgotten. */
+const mostRemarked = 1000
 
 /** How long a review waits until the configuration is known, in milliseconds: right after a start. */
 const knownWithinMs = 2000
@@ -57,6 +61,8 @@ class Injection implements AdmissionHandler {
   /** Whether a pod was injected for trial, with the first configuration. A thread that the first review has started has nothing to rehearse for. */
   #isRehearsed: boolean
   #pool: Pool | undefined
+  /** The remarks that were logged. */
+  readonly #remarked = new Set<string>()
 
   constructor(context: ActorContext<WebhooksConfig>, features: Features) {
     this.#features = features
@@ -70,7 +76,7 @@ class Injection implements AdmissionHandler {
     }
     const { hasCluster, port } = context.config
     this.#isRehearsed = port === undefined
-    this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#rehearse() }, hasCluster)
+    this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#taken() }, hasCluster)
     this.#bundlesOf = (cluster) => {
       const known = this.#bundles.get(cluster)
       if (known) return known
@@ -114,6 +120,12 @@ class Injection implements AdmissionHandler {
       this.#requests.inc()
       throw error
     }
+  }
+
+  /** What templates of another configuration put out is told again. */
+  #taken(): void {
+    this.#remarked.clear()
+    this.#rehearse()
   }
 
   #rehearse(): void {
@@ -191,8 +203,11 @@ class Injection implements AdmissionHandler {
     }
   }
 
-  #decided({ outcome, reason, namespace }: Omit<PodVerdict, 'answer'>): void {
-    if (outcome === 'injected') return this.#successes.inc()
+  #decided({ outcome, reason, namespace, remarks }: Omit<PodVerdict, 'answer'>): void {
+    if (outcome === 'injected') {
+      if (remarks) this.#remark(remarks, namespace)
+      return this.#successes.inc()
+    }
     if (outcome === 'skipped') {
       this.#skips.inc()
       return this.#log.debug(`a pod of namespace ${namespace} gets no sidecar: ${reason}`)
@@ -201,6 +216,18 @@ class Injection implements AdmissionHandler {
     // Whoever may make pods of one namespace must not fill the log.
     const line = this.#lines.bounded(namespace, `a pod of namespace ${namespace} gets no sidecar and is refused: ${reason}`, monotonicMs())
     if (line !== undefined) this.#log.error(line)
+  }
+
+  /** Logs what has no effect: once a template while its configuration is there, and once a pod's annotation in a namespace. */
+  #remark({ pod, templates }: Remarks, namespace: string): void {
+    const lines = [...templates, ...pod.map((remark) => `pods of namespace ${namespace}: ${remark}`)]
+    for (const line of lines) {
+      if (this.#remarked.has(line)) continue
+      if (this.#remarked.size === mostRemarked) this.#remarked.clear()
+      this.#remarked.add(line)
+      const bounded = this.#lines.bounded(`remarks ${namespace}`, line, monotonicMs())
+      if (bounded !== undefined) this.#log.warn(bounded)
+    }
   }
 
   #page() {

@@ -35,6 +35,8 @@ type request struct {
 	// For a merge.
 	Pod   json.RawMessage `json:"pod"`
 	Patch json.RawMessage `json:"patch"`
+	// For the fields of the specification of a Pod.
+	SpecFields bool `json:"specFields"`
 	// For the merge keys of a Pod.
 	Keys bool `json:"keys"`
 	// For a document of YAML.
@@ -144,6 +146,16 @@ func read(text string) (done answer) {
 		return answer{Error: err.Error()}
 	}
 	return answer{JSON: string(value)}
+}
+
+// fieldNames lists the fields of a type in JSON.
+func fieldNames(kind reflect.Type) []string {
+	var names []string
+	for field := range kind.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 // mergeKeys lists the fields of a type that are merged: their paths, strategies and keys.
@@ -270,6 +282,8 @@ func main() {
 		var done answer
 		if err := json.Unmarshal(line, &given); err != nil {
 			done = answer{Error: "request: " + err.Error()}
+		} else if given.SpecFields {
+			done = answer{Keys: fieldNames(reflect.TypeFor[corev1.PodSpec]())}
 		} else if given.Keys {
 			done = answer{Keys: mergeKeys(reflect.TypeFor[corev1.Pod](), "", nil)}
 		} else if given.YAML != nil {

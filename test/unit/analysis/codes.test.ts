@@ -52,6 +52,19 @@ describe('the codes of analysis', () => {
       expect(suppressing(value)).to.deep.equal(['IST0125 Sidecar/shop/s metadata.annotations[galley.mesh.io/analyze-suppress]'])
   })
 
+  it('are told of the settings of the proxy in an annotation, as of those of the mesh', () => {
+    const annotated = (text: string) =>
+      found([
+        `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {template: {metadata: {annotations: {proxy.istio.io/config: "${text}"}}, spec: {containers: []}}}`,
+      ])
+    const at = 'Deployment/shop/web spec.template.metadata.annotations[proxy.istio.io/config]'
+    expect(annotated('concurrency: 3')).to.deep.equal([])
+    expect(annotated('conccurrency: 3')).to.deep.equal([`IST0133 ${at}`])
+    expect(annotated('statNameLength: 3')).to.deep.equal([`IST0133 ${at}`])
+    expect(annotated('concurrency: x')).to.deep.equal([`IST0125 ${at}`])
+    expect(annotated('concurrency: [')).to.deep.equal([`IST0125 ${at}`])
+  })
+
   it('stand in the documentation with level, meaning and what to do', () => {
     const page = readFileSync(new URL('../../../docs/analysis.md', import.meta.url), 'utf8')
     const rows = page.split('\n').filter((line) => /^\| (IST|MESH)\d{4}/.test(line))
