@@ -18,7 +18,7 @@ const rooms = {
   'src/keystore': [],
   'src/agent': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/sts'],
   'src/template': ['src/identity', 'src/ca'],
-  'src/inject': ['src/names', 'src/config', 'src/snapshot', 'src/template', 'src/bootstrap'],
+  'src/inject': ['src/names', 'src/model', 'src/config', 'src/snapshot', 'src/template', 'src/bootstrap'],
   'src/bootstrap': ['src/names', 'src/config', 'src/agent', 'src/sts', 'src/template'],
   'src/relay': ['src/model', 'src/xds'],
   'src/dns': ['src/names'],

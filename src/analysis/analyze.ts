@@ -4,6 +4,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource, Workload } from '../../protocols/messages/analysis.ts'
 import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
+import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
@@ -14,12 +15,14 @@ import { type KindName, kindId, kindOfKey, kinds, namespaceOfKey } from '../conf
 import { analyzeAnnotations } from './annotations.ts'
 import { analyzeDeprecated } from './deprecated.ts'
 import { analyzeDestinationRule } from './destination-rules.ts'
+import { checkSelected } from './entries.ts'
 import { analyzeExports, analyzeExportsOf } from './exports.ts'
 import type { Tell } from './finding.ts'
 import { analyzeGateway } from './gateways.ts'
 import { analyzeIngress } from './ingresses.ts'
 import type { MeshFacts } from './mesh-facts.ts'
 import { analyzeInjection } from './namespaces.ts'
+import { checkPatchMatches } from './patch-matches.ts'
 import { analyzeAuthorizationPolicy, analyzePeerAuthentication, analyzeRequestAuthentication } from './policies.ts'
 import { analyzeNamespace, analyzeSelector } from './selectors.ts'
 import { analyzeServiceEntry } from './service-entries.ts'
@@ -68,6 +71,11 @@ function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
       return analyzeSidecar(object as ConfigObject<SidecarSpec>, world, tell)
     case 'ServiceEntry':
       return analyzeServiceEntry(object as ConfigObject<ServiceEntrySpec>, world, tell)
+    case 'WorkloadEntry':
+    case 'WorkloadGroup':
+      return checkSelected(object, world, tell)
+    case 'EnvoyFilter':
+      return checkPatchMatches(object as ConfigObject<EnvoyFilterSpec>, world, tell)
     case 'AuthorizationPolicy':
       return analyzeAuthorizationPolicy(object as ConfigObject<AuthorizationPolicySpec>, world, tell)
     case 'PeerAuthentication':

@@ -10,6 +10,8 @@ import { completeHost } from '../model/match.ts'
 /** The claim to the routes of a host in the mesh, to the policy of a host, to a host as a service. */
 export const routesOf = (host: string): string => `routes ${host}`
 export const rulesOf = (host: string): string => `rules ${host}`
+/** The claim to the workloads of a namespace as entries of a service. */
+export const selectingEntries = (namespace: string): string => `selecting entries ${namespace}`
 export const entriesOf = (host: string): string => `entries ${host}`
 
 /** The claim of all Gateways: any two may select the same workload. */
@@ -39,7 +41,10 @@ export function claimsOf(object: ConfigObject, domain: string): readonly string[
       return host.startsWith('*') ? [rulesOf(host), wildcardRules] : [rulesOf(host)]
     }
     case 'ServiceEntry':
-      return [...new Set((object.spec as ServiceEntrySpec).hosts.map((host) => entriesOf(host.toLowerCase())))]
+      return [
+        ...new Set((object.spec as ServiceEntrySpec).hosts.map((host) => entriesOf(host.toLowerCase()))),
+        ...((object.spec as ServiceEntrySpec).workloadSelector ? [selectingEntries(namespace)] : []),
+      ]
     case 'Sidecar':
       return [sidecarsOf(object as ConfigObject<SidecarSpec>)]
     case 'Gateway':

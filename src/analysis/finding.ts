@@ -186,6 +186,18 @@ export const codes = {
     'a host of a VirtualService of the mesh that no service has and that differs in one label from that of a ServiceEntry',
     'correct the host, if that one is meant',
   ),
+  MESH0014: row(
+    'FixedEndpointsMissing',
+    'warning',
+    'a ServiceEntry with the resolution STATIC that has neither endpoints nor a selector',
+    'add endpoints, or a workloadSelector',
+  ),
+  MESH0015: row(
+    'EntryNotSelected',
+    'info',
+    'a WorkloadEntry or WorkloadGroup that no ServiceEntry and no Service selects',
+    'correct its labels or a selector, unless it only calls others',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

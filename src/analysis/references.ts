@@ -49,14 +49,18 @@ export function servicesOf(host: string, world: World): readonly Service[] {
 
 /** Returns the subsets of a host that a namespace may use: those of its own rules, of the namespace of the service, and of the root namespace. */
 export function subsetsOf(host: string, namespace: string, world: World): ReadonlySet<string> {
-  const owners = new Set([namespace, world.mesh.rootNamespace, ...servicesOf(host, world).map((service) => service.namespace)])
+  return subsetNames(host, world, new Set([namespace, world.mesh.rootNamespace, ...servicesOf(host, world).map((service) => service.namespace)]))
+}
+
+/** Returns the subsets of a host that rules define: those of some namespaces, or of all. */
+export function subsetNames(host: string, world: World, owners?: ReadonlySet<string>): ReadonlySet<string> {
   const wild = (world.claimants(wildcardRules) as readonly ConfigObject<DestinationRuleSpec>[]).filter(({ namespace: owner, spec }) => {
     const pattern = completeHost(spec.host, owner, world.domain)
     return pattern !== host && hostCovers(pattern, host)
   })
   const found = new Set<string>()
   for (const rule of [...(world.claimants(rulesOf(host)) as readonly ConfigObject<DestinationRuleSpec>[]), ...wild])
-    if (owners.has(rule.namespace)) for (const { name } of rule.spec.subsets ?? []) found.add(name)
+    if (owners?.has(rule.namespace) !== false) for (const { name } of rule.spec.subsets ?? []) found.add(name)
   return found
 }
 

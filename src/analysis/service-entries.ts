@@ -5,6 +5,7 @@ import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { isHttp, isOpaqueTls, selectProtocol } from '../model/protocol.ts'
 import { entriesOf } from './claims.ts'
+import { checkFixed } from './entries.ts'
 import type { Tell } from './finding.ts'
 import { labelText, listed, mayMeet, someWorkload } from './references.ts'
 import type { World } from './world.ts'
@@ -16,6 +17,7 @@ const protocols = ['HTTP', 'HTTPS', 'HTTP2', 'GRPC', 'GRPC-Web', 'TLS', 'TCP', '
 export function analyzeServiceEntry(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
   const { spec } = entry
   checkEndpoints(entry, world, tell)
+  checkFixed(entry, world, tell)
   checkHosts(entry, world, tell)
   const labels = spec.workloadSelector?.labels ?? {}
   if (Object.keys(labels).length > 0 && someWorkload(labels, entry.namespace, world) === false)

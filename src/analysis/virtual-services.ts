@@ -29,10 +29,11 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
     for (const [number, match] of (route.match ?? []).entries()) checkMatch(match, `${at}.match[${number}]`, object, world, tell)
   }
   for (const kind of ['tls', 'tcp'] as const)
-    for (const [index, { route }] of (spec[kind] ?? []).entries()) {
+    for (const [index, { route, match }] of (spec[kind] ?? []).entries()) {
       for (const [number, { destination }] of route.entries())
         checkDestination(destination, `spec.${kind}[${index}].route[${number}].destination`, object, world, tell)
       checkWeights(route, `spec.${kind}[${index}].route`, tell)
+      for (const [number, each] of (match ?? []).entries()) checkMatch(each, `spec.${kind}[${index}].match[${number}]`, object, world, tell)
     }
   checkGateways(object, world, tell)
   checkOrder(spec.http ?? [], world, tell)
@@ -51,7 +52,7 @@ function checkRetries({ timeout, retries }: HttpRoute, at: string, tell: Tell): 
 
 /** Tells what a match asks for that no request has: a namespace or workload that does not exist, a port that no service of the hosts has. */
 function checkMatch(
-  { port, sourceNamespace, sourceLabels }: HttpMatch,
+  { port, sourceNamespace, sourceLabels }: Pick<HttpMatch, 'port' | 'sourceNamespace' | 'sourceLabels'>,
   at: string,
   object: ConfigObject<VirtualServiceSpec>,
   world: World,

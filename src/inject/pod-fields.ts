@@ -11,7 +11,7 @@ export const podSpecFields: readonly string[] = [
   ...['imagePullSecrets', 'initContainers', 'nodeName', 'nodeSelector', 'os', 'overhead', 'preemptionPolicy', 'priority', 'priorityClassName'],
   ...['readinessGates', 'resourceClaims', 'resources', 'restartPolicy', 'runtimeClassName', 'schedulerName', 'schedulingGates', 'schedulingGroup'],
   ...['securityContext', 'serviceAccount', 'serviceAccountName', 'setHostnameAsFQDN', 'shareProcessNamespace', 'subdomain'],
-  ...['terminationGracePeriodSeconds', 'tolerations', 'topologySpreadConstraints', 'volumes', 'workloadRef'],
+  ...['terminationGracePeriodSeconds', 'tolerations', 'topologySpreadConstraints', 'volumes'],
 ]
 
 const known = { '': new Set(pod), spec: new Set(podSpecFields) } as const

@@ -69,6 +69,11 @@ const admits = (rule: string) => mesh('AuthorizationPolicy', 'shop/a', `{selecto
 const peers = (mode: string) => mesh('PeerAuthentication', 'shop/p', `{mtls: {mode: ${mode}}}`, '', 'security')
 const at = (text: string) => `IST${text}`
 
+const matching = (applyTo: string, match: string) =>
+  mesh('EnvoyFilter', 'shop/f', `{configPatches: [{applyTo: ${applyTo}, match: {${match}}, patch: {operation: REMOVE}}]}`)
+const subsets = mesh('DestinationRule', 'shop/d', '{host: web, subsets: [{name: v1}]}')
+const selecting = 'resolution: STATIC, workloadSelector: {labels: {app: vm}}'
+
 /** The mistakes by their code. */
 export const examples: Partial<Record<Code, readonly Example[]>> = {
   IST0002: [
@@ -84,6 +89,32 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
     },
   ],
   IST0101: [
+    ...(
+      [
+        ['service: wbe.shop.svc.cluster.local', 'cluster.service'],
+        ['service: web', 'cluster.service'],
+        ['service: web.shop.svc.cluster.local, subset: v2', 'cluster.subset'],
+        ['service: web.shop.svc.cluster.local, portNumber: 81', 'cluster.portNumber'],
+      ] as const
+    ).map(([match, path]) => ({
+      wrong: [web, subsets, matching('CLUSTER', `cluster: {${match}}`)],
+      at: at(`0101 EnvoyFilter/shop/f spec.configPatches[0].match.${path}`),
+      right: [web, subsets, matching('CLUSTER', 'cluster: {service: web.shop.svc.cluster.local, subset: v1, portNumber: 80}')],
+    })),
+    {
+      wrong: [web, matching('VIRTUAL_HOST', 'context: SIDECAR_OUTBOUND, routeConfiguration: {vhost: {name: "wbe.shop.svc.cluster.local:80"}}')],
+      at: at('0101 EnvoyFilter/shop/f spec.configPatches[0].match.routeConfiguration.vhost.name'),
+      right: [
+        web,
+        matching('VIRTUAL_HOST', 'context: SIDECAR_OUTBOUND, routeConfiguration: {vhost: {name: "web.shop.svc.cluster.local:80"}}'),
+        matching('VIRTUAL_HOST', 'context: SIDECAR_INBOUND, routeConfiguration: {vhost: {name: "inbound|http|80"}}').replace('name: f', 'name: g'),
+      ],
+    },
+    {
+      wrong: [web, matching('VIRTUAL_HOST', 'context: GATEWAY, routeConfiguration: {gateway: other/g}'), gateway(80)],
+      at: at('0101 EnvoyFilter/shop/f spec.configPatches[0].match.routeConfiguration.gateway'),
+      right: [web, matching('VIRTUAL_HOST', 'context: GATEWAY, routeConfiguration: {gateway: g}'), gateway(80)],
+    },
     {
       wrong: [custom, configMap('mesh', 'mesh', 'extensionProviders: [{name: askr, envoyExtAuthzGrpc: {service: a.b, port: 1}}]')],
       at: at('0101 AuthorizationPolicy/shop/p spec.provider.name'),
@@ -304,6 +335,34 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       wrong: [web, mesh('VirtualService', 'shop/v', `{hosts: [web.shop], http: [{${toWeb}}]}`)],
       at: 'MESH0012 VirtualService/shop/v spec.hosts[0]',
       right: [web, mesh('VirtualService', 'shop/v', `{hosts: [web.bank], http: [{${toWeb}}]}`)],
+    },
+  ],
+  MESH0014: [
+    {
+      wrong: [entry('shop/e', 'resolution: STATIC')],
+      at: 'MESH0014 ServiceEntry/shop/e spec.resolution',
+      right: [entry('shop/e', 'resolution: STATIC'), entry('shop/f', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]')],
+    },
+    {
+      wrong: [entry('shop/e', 'resolution: STATIC'), entry('shop/f', 'resolution: DNS')],
+      at: 'MESH0014 ServiceEntry/shop/e spec.resolution',
+      right: [entry('shop/e', 'resolution: STATIC, workloadSelector: {labels: {app: a}}'), entry('shop/f', 'resolution: DNS')],
+    },
+  ],
+  MESH0015: [
+    {
+      wrong: [mesh('WorkloadEntry', 'shop/w', '{address: 10.0.0.1, labels: {app: vm}}'), entry('bank/e', selecting)],
+      at: 'MESH0015 WorkloadEntry/shop/w spec',
+      right: [mesh('WorkloadEntry', 'shop/w', '{address: 10.0.0.1, labels: {app: vm}}'), entry('shop/e', selecting)],
+    },
+    {
+      wrong: [mesh('WorkloadGroup', 'shop/w', '{metadata: {labels: {app: vm}}, template: {}}'), web],
+      at: 'MESH0015 WorkloadGroup/shop/w spec',
+      right: [
+        mesh('WorkloadGroup', 'shop/w', '{metadata: {labels: {app: web}}, template: {}}'),
+        web,
+        mesh('WorkloadEntry', 'shop/r', '{address: 10.0.0.1, labels: {app: vm}}', ', annotations: {istio.io/autoRegistrationGroup: w}'),
+      ],
     },
   ],
   MESH0013: [
