@@ -229,6 +229,10 @@ describe('the configuration of a cluster', () => {
 
   it('causes no push when only a status changes', async () => {
     const client = await connect(running, sidecarNode('10.99.0.3', 's', 'shop'))
+    // What the tests before removed is kept for a while, and goes with a push of its own (docs/resources.md, Q5).
+    const there = ['valid.test', 'a.mesh.io', 'a.istio.io', 'cluster.local']
+    const isThere = (name: string) => !name.startsWith('outbound|') || there.some((host) => name.endsWith(host))
+    await until('the hosts of before to be gone', () => names(client, clusterType).every(isThere))
     const before = new Map(client.responses)
     const version = (await found(running, 'ServiceEntry', 'shop/kept'))?.metadata.resourceVersion
     cluster.kubectl([
