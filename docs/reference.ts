@@ -1,7 +1,7 @@
 /** Makes the text of `docs/reference.md` from the declarations of flags, variables, log scopes, pages and RPCs. */
 import { readdirSync } from 'node:fs'
 import type { FlagInput } from '@oclif/core/interfaces'
-import type { Coverage } from '../actors/discovery/admin/coverage.ts'
+import { type Coverage, methodCoverage } from '../actors/discovery/admin/coverage.ts'
 import { debugPages, unbuiltPages } from '../actors/discovery/admin/debug-table.ts'
 import { pageTopics } from '../actors/discovery/admin/introspection.ts'
 import { profilePages } from '../actors/discovery/admin/profile-pages.ts'
@@ -81,7 +81,7 @@ const whoSees = {
   nothing: 'an action only',
 } as const
 
-/** What a page covers, in the words of the table. */
+/** What a page or method covers, in the words of the table. */
 const covered: Readonly<Record<Coverage, string>> = {
   replicas: 'all replicas',
   configuration: 'what every replica has',
@@ -95,7 +95,9 @@ const accessAbout =
 const rpcsAbout =
   'Of `mesh.admin.v1.AdminService`; its schema is `protocols/proto/mesh/admin/v1/admin.proto`. Ports, other services and who may ask:\n[operation.md](operation.md#admin-service).'
 
-const rpcRows = (path: string): string[][] => methodsOf(path).map(({ name, asks, about }) => [code(name), asks.map(code).join(', '), about])
+const coverage: Readonly<Record<string, Coverage>> = methodCoverage
+const rpcRows = (path: string): string[][] =>
+  methodsOf(path).map(({ name, asks, about }) => [code(name), asks.map(code).join(', '), covered[coverage[name] ?? 'process'], about])
 
 const accessColumns = ['Resource', 'Verbs', 'Where', 'What for']
 const signerAbout = 'With `ORCH_SIGNER` also (`manifests/optional/signer.yaml`; [certificates.md](certificates.md), E7):'
@@ -139,7 +141,7 @@ export async function referencePage(): Promise<string> {
     `### Of \`pilot-discovery\`\n\n${scopeTable(discoveryScopeTable)}`,
     `### Of \`pilot-agent\`\n\n${scopeTable(agentScopeTable)}`,
     `## Debug pages\n\nWho may see what: [operation.md](operation.md#debug-pages). What covers all replicas: A5 and A6 there.\n\n${table(['Page', 'Shows', 'Covers', 'Contents'], [...pages, ...unbuilt])}`,
-    `## RPCs\n\n${rpcsAbout}\n\n${table(['Method', 'Request', 'Contents'], rpcRows('mesh/admin/v1/admin.proto'))}`,
+    `## RPCs\n\n${rpcsAbout}\n\n${table(['Method', 'Request', 'Covers', 'Contents'], rpcRows('mesh/admin/v1/admin.proto'))}`,
     `## Access to a cluster\n\n${accessAbout}\n\n${table(accessColumns, accessRows(accesses))}`,
     `${signerAbout}\n\n${table(accessColumns, accessRows(signerAccesses))}`,
     `${statusAbout}\n\n${table(accessColumns, accessRows(statusAccesses))}`,

@@ -37,6 +37,22 @@ export interface ProxyEventsTaken {
   readonly type: 'ProxyEventsTaken'
 }
 
+/** The events of the proxies of all replicas after a cursor. */
+export interface EventsOfAll extends ProxyEventsAnswer {
+  /** The replicas whose events are in this answer, and in those that begin at its cursor; empty where other replicas are not asked. */
+  readonly followed: readonly string[]
+  /** The replicas that the cursor was of and that do not answer any more, with the reasons; empty: there are none. */
+  readonly lost: string
+}
+
+/** An event as replicas tell it to each other: its message in base64. */
+export type SharedEvent = Omit<ProxyEvent, 'message'> & { readonly message: string }
+
+/** What a replica answers another one about the events of its proxies. */
+export interface SharedEvents extends Omit<ProxyEventsAnswer, 'events'> {
+  readonly events: readonly SharedEvent[]
+}
+
 /** The events after a cursor. */
 export interface ProxyEventsAnswer {
   readonly events: readonly ProxyEvent[]

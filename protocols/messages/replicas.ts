@@ -19,6 +19,7 @@ export type ReplicaQuestion =
   | 'instances'
   | 'distribution'
   | 'pushes'
+  | 'proxyEvents'
   | 'faults'
   | 'conflicts'
   | 'withoutEffect'

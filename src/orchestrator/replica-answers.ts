@@ -18,6 +18,8 @@ const isNumber: Form = (value) => Number.isFinite(value)
 const isCount: Form = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isTime: Form = (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]{8,18}Z$/.test(value)
 
+const isEventKind: Form = (value) => value === 'connect' || value === 'disconnect' || value === 'nack'
+
 const listOf =
   (is: Form): Form =>
   (value) =>
@@ -106,6 +108,7 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   instances: rowsOf(texts('connection', 'namespace')),
   distribution: rowsOf(texts('proxy', 'cluster_acked', 'listener_acked', 'route_acked', 'namespace')),
   pushes: withFields({ ...texts('cursor'), dropped: isCount, pushes: rowsOf(push) }),
+  proxyEvents: withFields({ ...texts('cursor'), isGap: isFlag, events: rowsOf({ ...texts('namespace', 'nodeId', 'message'), kind: isEventKind }) }),
   faults: rowsOf(fault),
   conflicts: rowsOf({ ...texts('kind', 'view', 'key', 'listener', 'host', 'object'), reference }),
   withoutEffect: rowsOf({ ...texts('kind', 'namespace', 'name', 'place'), fields: listOf(isMapping) }),

@@ -1,11 +1,18 @@
 /** Answers about the proxies of three replicas of discovery in a real cluster (docs/operation.md, A1 to A6). */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { ClientConfigSchema, ClientStatusResponseSchema } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
 import type { ReplicaState } from '../../protocols/messages/replicas.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { manifest } from '../harness/cluster-mesh.ts'
+import { discoveryScript } from '../harness/commands.ts'
+import { grpcCall } from '../harness/grpc-call.ts'
 import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
+import { Output } from '../harness/output.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { runCommand, Service } from '../harness/service.ts'
+import { namesOf, nodesOf, Watcher } from '../harness/status-watcher.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -27,15 +34,36 @@ describe('answers about the proxies of all replicas', function () {
   let cluster: TestCluster
   const services: Service[] = []
   const clients: XdsClient[] = []
+  const watchers: Watcher[] = []
+  const commands: ChildProcess[] = []
   let stopped = 0
 
   const discovery = async (kubeconfig: string): Promise<Service> => {
     const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--writers', '1']
-    const env = { MESHD_CA_STATE_DIR: '', MESHD_REPLICA_ADDRESS: '127.0.0.1:0', PILOT_ENABLE_STATUS: 'true', POD_NAME: `replica-${services.length}` }
+    const env = {
+      ENABLE_DEBUG_ON_LOOPBACK: 'true',
+      MESHD_CA_STATE_DIR: '',
+      MESHD_REPLICA_ADDRESS: '127.0.0.1:0',
+      PILOT_ENABLE_STATUS: 'true',
+      POD_NAME: `replica-${services.length}`,
+    }
     const made = new Service({ env, flags })
     services.push(made)
     await made.start()
     return made
+  }
+  const watch = (of: Service) => {
+    const watcher = new Watcher(of.grpcPort)
+    watchers.push(watcher)
+    return watcher
+  }
+  const clientStatus = async (of: Service) => {
+    const { messages } = await grpcCall(
+      `http://127.0.0.1:${of.grpcPort}`,
+      '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus',
+      new Uint8Array(),
+    )
+    return fromBinary(ClientStatusResponseSchema, messages[0] as Buffer).config
   }
   const rows = (of: Service, page: string) => of.debug<Row[]>(page)
   const proxies = async (of: Service, page = 'syncz') => (await rows(of, page)).flatMap(({ proxy }) => proxy ?? []).sort()
@@ -57,7 +85,8 @@ describe('answers about the proxies of all replicas', function () {
     }
   })
   after(async () => {
-    for (const client of clients) client.close()
+    for (const command of commands) command.kill()
+    for (const client of [...clients, ...watchers]) client.close()
     // One that stands still does not end.
     if (stopped !== 0) process.kill(stopped, 'SIGCONT')
     for (const each of services) await each.dispose()
@@ -139,8 +168,50 @@ describe('answers about the proxies of all replicas', function () {
     await until('the end of the stream', () => clients[2]?.closed !== undefined)
   })
 
+  it('tell those who watch of the proxies of all; a replica that stands still is named, ends their streams, and is told of when it goes on', async () => {
+    const [one, two] = services as [Service, Service]
+    const types = ['mesh.io/disconnect', 'mesh.io/nack', 'mesh.io/connect'] as const
+    const first = watch(one)
+    for (const type of types) first.ask(type)
+    const told = (watcher: Watcher, type: (typeof types)[number]) => watcher.of(type).flatMap(namesOf)
+    // One that has much to do may not answer in time at first, and then is told of later.
+    await until('the proxies of all', () => ['pod0.shop', 'pod1.shop'].every((name) => told(first, 'mesh.io/connect').includes(name)))
+    const late = new XdsClient(two.grpcPort, sidecarNode('10.1.0.9', 'late', 'shop'), true)
+    late.refuseNext = 'not this one'
+    clients.push(late.connect())
+    await until('the proxy at the other replica', () => told(first, 'mesh.io/connect').includes('late.shop'))
+    await until('its refusal', () => first.of('mesh.io/nack').length > 0)
+    late.close()
+    await until('its end', () => told(first, 'mesh.io/disconnect').includes('late.shop'))
+    process.kill(two.pid, 'SIGSTOP')
+    stopped = two.pid
+    await until('the end of the stream', () => first.ended !== undefined)
+    expect(first.ended?.details).to.match(/replicas do not answer any more: replica-1-/)
+    const second = watch(one)
+    const nodes = nodesOf(await second.ask('mesh.io/connect').answered('mesh.io/connect'))
+    const named = nodes.find(({ id }) => number(id) === '1')
+    expect(named?.metadata).to.deep.include({ ANSWERED: false })
+    expect(nodes.map(({ id }) => id.split('~')[2]))
+      .to.include('pod0.shop')
+      .and.not.to.include('pod1.shop')
+    const state = await watch(one).ask('mesh.io/debug/syncz').answered('mesh.io/debug/syncz')
+    const rows = state.resources.map(({ value }) => fromBinary(ClientConfigSchema, value))
+    expect(rows.find(({ node }) => node?.id === named?.id)).to.deep.include({ xdsConfig: [], genericXdsConfigs: [] })
+    expect((await clientStatus(one)).map(({ node }) => node?.id)).to.include(named?.id)
+    process.kill(two.pid, 'SIGCONT')
+    stopped = 0
+    await until('its proxies', () => told(second, 'mesh.io/connect').includes('pod1.shop'))
+    expect(second.ended).to.equal(undefined)
+    await until('an answer of all', async () => (await clientStatus(one)).every(({ node }) => number(node?.id) === undefined))
+  })
+
   it('name a replica that stands still, within the bound, and one that was killed until its Lease is gone', async () => {
     const [one, two, three] = services as [Service, Service, Service]
+    const pushes = new Output()
+    const watching = spawn(process.execPath, [discoveryScript, 'push', 'watch', '--json', '--past'], { env: { ...process.env, ...one.env } })
+    commands.push(watching)
+    pushes.follow(watching)
+    await pushes.says(/"replica":"replica-1-/)
     process.kill(two.pid, 'SIGSTOP')
     stopped = two.pid
     const asking = new OwnTime()
@@ -149,6 +220,8 @@ describe('answers about the proxies of all replicas', function () {
     expect(silent(list).map(({ name }) => number(name))).to.deep.equal(['1'])
     const missing = await one.debug('config_dump?proxyID=pod1.shop').catch((error: Error) => error.message)
     expect(missing).to.match(/503 .*of these replicas it is not known: replica-1-/)
+    await pushes.says(/replica-1-\S+ has not answered/)
+    expect((await runCommand(['proxy-status'], one.env)).stderr).to.match(/replica-1-\S+ has not answered/)
     process.kill(two.pid, 'SIGCONT')
     stopped = 0
     await until('an answer of the replica that goes on', async () => silent(await rows(one, 'syncz')).length === 0)
@@ -160,6 +233,9 @@ describe('answers about the proxies of all replicas', function () {
           .map(({ name }) => number(name))
           .join() === '2',
     )
+    expect((await clientStatus(one)).flatMap(({ node }) => number(node?.id) ?? [])).to.deep.equal(['2'])
+    const nodes = nodesOf(await watch(one).ask('mesh.io/connect').answered('mesh.io/connect'))
+    expect(nodes.flatMap(({ id }) => number(id) ?? [])).to.deep.equal(['2'])
     await two.stop()
     await until('the one that ended to be gone', async () => !JSON.stringify(await rows(one, 'syncz')).includes('replica-1-'))
   })

@@ -13,6 +13,7 @@ import { ownNodes } from './dry-run-answers.ts'
 import { explainedHere } from './explain-answers.ts'
 import { ownClusters, ownFaults, ownProxies } from './mesh-answers.ts'
 import type { PageSources } from './page-sources.ts'
+import { sharedEvents } from './proxy-event-answers.ts'
 import { ownPushes } from './push-answers.ts'
 import type { AnswerReplica } from './replica-port.ts'
 
@@ -31,6 +32,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     instances: () => instancesOf(sources),
     distribution: (resource) => distributionOf(sources, String(resource)),
     pushes: (after) => ownPushes(sources, String(after), 0),
+    proxyEvents: (cursor) => sharedEvents(sources, String(cursor)),
     faults: () => ownFaults(sources),
     conflicts: () => sources.queue('conflicts'),
     withoutEffect: () => sources.queue('withoutEffect'),

@@ -2,7 +2,7 @@
 import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
 import type { AskedGeneration, CountedProxies, OthersCounted } from '../../../protocols/messages/object-status.ts'
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
-import type { ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
+import type { EventsOfAll } from '../../../protocols/messages/proxy-events.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -17,6 +17,7 @@ import type { LevelsInForce } from './levels-in-force.ts'
 import { silenceOf, silentAmong } from './mesh-answers.ts'
 import type { OtherReplicas } from './other-replicas.ts'
 import { PageSources, type Placed } from './page-sources.ts'
+import { eventsOfAll } from './proxy-event-answers.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
 /** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
@@ -64,10 +65,12 @@ export function statusAnswers(supervisor: Supervisor, { features, log, readiness
     connections: (): Promise<ConnectionStatus[]> => sources.connections(true),
     connectionsOfAll: async (withMetadata: boolean): Promise<ConnectionsOfAll> => {
       const { rows, replicas } = await sources.allConnections(withMetadata)
-      return { connections: rows, silence: silenceOf(silentAmong(replicas)) }
+      const silent = silentAmong(replicas)
+      const answered = replicas.flatMap((replica) => (replica.answered ? replica.name : []))
+      return { connections: rows, answered, silent, silence: silenceOf(silent) }
     },
     resourcesOf: (connection: Placed<ConnectionStatus>) => sources.resourcesOf(connection),
-    proxyEvents: (cursor: string, waitMs: number): Promise<ProxyEventsAnswer> => sources.distribution('proxyEvents', cursor, waitMs),
+    proxyEvents: (cursor: string, waitMs: number): Promise<EventsOfAll> => eventsOfAll(sources, cursor, waitMs),
     servedObjects: (next?: number): Promise<ListPiece<ServedObject>> => sources.queue('servedObjects', next),
     servedChanges: (cursor: string, waitMs: number): Promise<ServedChanges> => sources.queue('servedChanges', cursor, waitMs),
     portsOfProxies: (): Promise<readonly number[]> => sources.queue('portsOfProxies'),

@@ -1,4 +1,5 @@
 /** A writer's answers to the debug pages about its connections. */
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
 import {
@@ -50,7 +51,11 @@ export interface ConnectionStatus {
 export interface ConnectionsOfAll {
   /** Each with the replica that has it, where there are others. */
   readonly connections: readonly (ConnectionStatus & { readonly replica?: string })[]
-  /** Which replicas have not answered, and why, for messages; empty: all have. */
+  /** The names of the replicas that have answered; none where other replicas are not asked. */
+  readonly answered: readonly string[]
+  /** Those that have not. */
+  readonly silent: readonly ReplicaState[]
+  /** The same as a sentence, for messages; empty: all have answered. */
   readonly silence: string
 }
 

@@ -6,8 +6,8 @@ import { ServerReflection, type ServerReflectionRequest } from '../../../protoco
 import { ServerReflection as ServerReflectionAlpha } from '../../../protocols/gen/grpc/reflection/v1alpha/reflection_pb.js'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
-import { clientStatus } from './client-status.ts'
-import type { ConnectionStatus, ConnectionsOfAll } from './connection-debug.ts'
+import { type AskedConnections, clientStatus } from './client-status.ts'
+import type { ConnectionsOfAll } from './connection-debug.ts'
 import { Health } from './health.ts'
 import { healthService } from './health-rpcs.ts'
 import { Reflection } from './reflection.ts'
@@ -46,9 +46,9 @@ export function statusRpcs({ ask, access, services, failed, warn }: StatusServic
         .service(
           ClientStatusDiscoveryService,
           clientStatusService(async (withMetadata) => {
-            const { connections, silence } = await ask<ConnectionsOfAll>('connectionsOfAll', withMetadata)
+            const { connections, silent, silence } = await ask<ConnectionsOfAll>('connectionsOfAll', withMetadata)
             if (silence !== '') warn('silent', `client status has not the proxies of all replicas; ${silence}`)
-            return connections
+            return { connections, silent }
           }),
         )
         .service(ServerReflection, reflection)
@@ -58,10 +58,13 @@ export function statusRpcs({ ask, access, services, failed, warn }: StatusServic
   })
 }
 
-function clientStatusService(ask: (withMetadata: boolean) => Promise<readonly ConnectionStatus[]>): ServiceImpl<typeof ClientStatusDiscoveryService> {
+function clientStatusService(ask: (withMetadata: boolean) => Promise<AskedConnections>): ServiceImpl<typeof ClientStatusDiscoveryService> {
   const answer = async (request: ClientStatusRequest, { values }: HandlerContext) => {
     const mayRead = values.get(mayReadKey)
-    const answered = await clientStatus(request, async (withMetadata) => (await ask(withMetadata)).filter(({ namespace }) => mayRead(namespace)))
+    const answered = await clientStatus(request, async (withMetadata) => {
+      const { connections, silent } = await ask(withMetadata)
+      return { connections: connections.filter(({ namespace }) => mayRead(namespace)), silent }
+    })
     if ('code' in answered) throw errorOf(answered)
     return answered
   }

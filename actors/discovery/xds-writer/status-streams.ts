@@ -2,18 +2,22 @@
  * Discovery streams that ask about the service instead of for configuration (the generators `event` and `status`;
  * docs/xds-protocol.md, "Streams about the service"). What they may see is decided like the debug pages ({@link StatusAccess}).
  */
-import type { ProxyEvent, ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
+import type { EventsOfAll, ProxyEvent } from '../../../protocols/messages/proxy-events.ts'
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { count } from '../../../src/model/counts.ts'
 import { ambiguous, findConnection } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { MeshNames } from '../../../src/names/mesh-names.ts'
 import {
   clientConfigMessage,
+  clientConfigType,
   configDumpResources,
   type DumpedResource,
   eventType,
   nodeMessage,
   type StatusKind,
+  silentConfigMessage,
+  silentReplicaNode,
   statusGenerators,
   statusKindOf,
   statusResource,
@@ -68,6 +72,8 @@ class StatusStream {
   /** The types that are to be answered, in the order in which they were asked for. */
   readonly due = new Set<string>()
   isAnswering = false
+  /** The replicas of whose proxies it was told when it asked for `connect`, and is told since; undefined before. */
+  told: Set<string> | undefined
   /** What the caller may see; undefined until it is admitted. */
   mayRead: MayRead | undefined
   readonly #waiting: { readonly frame: Buffer; readonly taken: () => void }[] = []
@@ -85,6 +91,11 @@ class StatusStream {
   /** Sends an answer. Resolves when it was taken. */
   answer(typeUrl: string, version: string, nonce: string, resources: readonly ResponseResource[]): Promise<void> {
     return new Promise((resolve) => this.#send(this.#frame(typeUrl, version, nonce, resources), resolve))
+  }
+
+  /** Sends resources to its watches for `connect`, as an event. Resolves when they were taken. */
+  async connected(resources: readonly ResponseResource[]): Promise<void> {
+    for (const [typeUrl, { kind }] of this.watches) if (kind === 'connect') await this.answer(typeUrl, '', '', resources)
   }
 
   /** Sends an event to those of its watches that are for such events, without version and nonce. */
@@ -136,6 +147,8 @@ export class StatusStreams {
   readonly #streams = new Map<Connection, StatusStream>()
   /** Resolves when events are followed from a known place on; undefined while nobody watches them. */
   #following: Promise<void> | undefined
+  /** The replicas whose events are followed; none where other replicas are not asked. */
+  #followed: readonly string[] = []
 
   constructor(parts: StatusStreamParts) {
     this.#parts = parts
@@ -209,16 +222,25 @@ export class StatusStreams {
   async #resources(stream: StatusStream, { kind, names }: StatusWatch, mayRead: MayRead): Promise<ResponseResource[] | undefined> {
     if (kind === 'disconnect' || kind === 'nack') return undefined
     if (kind === 'connect') {
-      const own = (await this.#parts.ask<ConnectionStatus[]>('connections')).filter(({ namespace }) => mayRead(namespace))
-      return own.map(({ nodeId: id, metadata = {} }) => statusResource(id, eventType(kind), nodeMessage({ id, metadata, locality: '' })))
+      const followed = this.#followed
+      const { connections, answered, silent } = await this.#parts.ask<ConnectionsOfAll>('connectionsOfAll', true)
+      const [told, untold] = [followed.filter((replica) => answered.includes(replica)), answered.filter((replica) => !followed.includes(replica))]
+      stream.told = new Set(told)
+      // The proxies of one that answers now, but did not when its events were asked for, are told when these are.
+      const missing = [...silent, ...untold.map((name) => ({ name, reason: 'it has not answered yet about its events' }))]
+      const shown = connections.filter(({ replica }) => replica === undefined || told.includes(replica))
+      return [...connectedNodes(shown, mayRead), ...silentNodes(missing, eventType(kind), nodeMessage)]
     }
-    const { connections: all, silence } = await this.#parts.ask<ConnectionsOfAll>('connectionsOfAll', false)
+    const { connections: all, silent, silence } = await this.#parts.ask<ConnectionsOfAll>('connectionsOfAll', false)
     const connections = all.filter(({ namespace }) => mayRead(namespace))
     if (silence !== '') this.#parts.warn('silent', `a stream about the service is told of the proxies of some replicas only; ${silence}`)
     if (kind === 'syncz')
-      return connections.map(({ nodeId: id, types }) =>
-        statusResource(id, 'envoy.service.status.v3.ClientConfig', clientConfigMessage({ id, metadata: {}, locality: '' }, types)),
-      )
+      return [
+        ...connections.map(({ nodeId: id, types }) =>
+          statusResource(id, clientConfigType, clientConfigMessage({ id, metadata: {}, locality: '' }, types)),
+        ),
+        ...silentNodes(silent, clientConfigType, silentConfigMessage),
+      ]
     const [named] = names
     if (named === undefined || names.size !== 1) {
       stream.end(status.invalidArgument, `config_dump needs exactly one resource name, the id of a proxy, and has ${names.size}`)
@@ -241,13 +263,17 @@ export class StatusStreams {
     if (this.#following) return this.#following
     this.#following = promise
     const follow = async () => {
-      let { cursor } = await this.#parts.ask<ProxyEventsAnswer>('proxyEvents', '', waitMs)
+      let cursor = ''
+      ;({ cursor, followed: this.#followed } = await this.#parts.ask<EventsOfAll>('proxyEvents', cursor, waitMs))
       resolve()
       while (this.#watchers().length > 0) {
-        const answer = await this.#parts.ask<ProxyEventsAnswer>('proxyEvents', cursor, waitMs)
+        const answer = await this.#parts.ask<EventsOfAll>('proxyEvents', cursor, waitMs)
+        if (answer.lost !== '') throw new Error(`replicas do not answer any more: ${answer.lost}; connect again`)
         if (answer.isGap) throw new Error('some of them were lost; connect again')
         cursor = answer.cursor
+        this.#followed = answer.followed
         for (const event of answer.events) for (const stream of this.#streams.values()) stream.event(event)
+        await this.#tellOfNew()
       }
     }
     void follow()
@@ -259,9 +285,35 @@ export class StatusStreams {
     return promise
   }
 
+  /** Tells streams of the proxies of replicas that came, or answer again, since they asked for `connect`. */
+  async #tellOfNew(): Promise<void> {
+    const followed = this.#followed
+    const untold = ({ told }: StatusStream) => followed.filter((replica) => told && !told.has(replica))
+    const streams = this.#watchers().filter((stream) => untold(stream).length > 0)
+    if (streams.length === 0) return
+    const { connections, answered } = await this.#parts.ask<ConnectionsOfAll>('connectionsOfAll', true)
+    for (const stream of streams) {
+      const replicas = untold(stream).filter((replica) => answered.includes(replica))
+      for (const replica of replicas) stream.told?.add(replica)
+      const news = connections.filter(({ replica = '' }) => replicas.includes(replica))
+      const resources = connectedNodes(news, stream.mayRead ?? (() => false))
+      if (resources.length > 0) void stream.connected(resources)
+    }
+  }
+
   #watchers(): StatusStream[] {
     return [...this.#streams.values()].filter(({ watches }) =>
       [...watches.values()].some(({ kind }) => kind === 'connect' || kind === 'disconnect' || kind === 'nack'),
     )
   }
 }
+
+/** The nodes of proxies that the caller may see, as `connect` tells them. */
+function connectedNodes(connections: readonly ConnectionStatus[], mayRead: MayRead): ResponseResource[] {
+  const seen = connections.filter(({ namespace }) => mayRead(namespace))
+  return seen.map(({ nodeId: id, metadata = {} }) => statusResource(id, eventType('connect'), nodeMessage({ id, metadata, locality: '' })))
+}
+
+/** What stands in an answer for the proxies of replicas that have not answered. */
+const silentNodes = (silent: readonly Pick<ReplicaState, 'name' | 'reason'>[], type: string, message: typeof nodeMessage): ResponseResource[] =>
+  silent.map((replica) => statusResource(replica.name, type, message(silentReplicaNode(replica))))

@@ -31,6 +31,9 @@ export function statusKindOf(typeUrl: string, names: MeshNames): StatusKind | un
   return own.startsWith(prefix) ? kinds.get(own.slice(prefix.length)) : undefined
 }
 
+/** The type of the resources of `syncz`. */
+export const clientConfigType = 'envoy.service.status.v3.ClientConfig'
+
 const anyPrefix = 'type.googleapis.com/'
 
 /** Returns a message as a resource. */
@@ -59,6 +62,13 @@ export function nodeMessage({ id, metadata, locality }: ShownNode): Buffer {
     ...(parts.length > 0 ? [bytesField(4, Buffer.concat(parts))] : []),
   ])
 }
+
+/** What stands in place of the proxies of a replica that has not answered: a node with its name as id, and the reason in its metadata. */
+export const silentReplicaNode = ({ name, reason }: { readonly name: string; readonly reason: string }) => ({
+  id: name,
+  metadata: { ANSWERED: false, REASON: reason },
+  locality: '',
+})
 
 /** A request that refused a response. `rawNames`: fields 3 of the request, or empty. */
 export interface RefusingRequest {
@@ -104,6 +114,9 @@ export function clientConfigMessage(node: ShownNode, types: readonly TypeSync[])
     ...states.map(({ typeUrl, state }) => bytesField(3, Buffer.concat([textField(1, typeUrl), varintField(6, state)]))),
   ])
 }
+
+/** Encodes `envoy.service.status.v3.ClientConfig` of a node that stands for a replica, without types. */
+export const silentConfigMessage = (node: ShownNode): Buffer => bytesField(1, nodeMessage(node))
 
 function stateOf(type: TypeSync | undefined): number {
   if (!type || type.nonceSent === '') return configStatus.notSent
