@@ -21,6 +21,9 @@ import { childrenCpu, DiscoveryServer, processUsage } from '../server.ts'
 
 const [namespaces, nodes, meshSize, replicas] = [10, 20, 300, 3]
 
+/** How long the CPU of replicas that have nothing to do is measured. */
+const quietMs = 10_000
+
 interface Settings {
   readonly writers: number
   readonly services: number
@@ -32,6 +35,28 @@ interface ReplicaOptions {
   readonly orchconfig: string
 }
 
+/** CPU seconds by the thread of an actor, its number left out; what else a process spends is `other`. */
+type Threads = Readonly<Record<string, number>>
+
+const sumOf = (...all: readonly Threads[]): Threads => {
+  const sum: Record<string, number> = {}
+  for (const threads of all) for (const [name, seconds] of Object.entries(threads)) sum[name] = (sum[name] ?? 0) + seconds
+  return sum
+}
+
+async function threadsOf(server: DiscoveryServer): Promise<Threads> {
+  const { cpu, threads } = await server.usage()
+  const named = sumOf(...Object.entries(threads).map(([name, seconds]) => ({ [name.replace(/[/]\d+$/, '')]: seconds })))
+  return { ...named, other: cpu - Object.values(named).reduce((sum, seconds) => sum + seconds, 0) }
+}
+
+/** The threads in which most was spent between two readings, as a text. */
+function spentIn(now: Threads, then: Threads): string {
+  const spent = Object.entries(now).map(([name, seconds]) => [name, seconds - (then[name] ?? 0)] as const)
+  spent.sort(([, one], [, other]) => other - one)
+  return spent.flatMap(([name, seconds]) => (seconds >= 0.05 ? [`${name} ${seconds.toFixed(1)}`] : [])).join(', ')
+}
+
 /** Replicas behind a port that leads each connection to another one, as the Service of a cluster does. */
 class Replicas {
   readonly #options: ReplicaOptions
@@ -40,6 +65,8 @@ class Replicas {
   #next = 0
   /** What became ready since the start cost until then. */
   startCpu = 0
+  /** The CPU seconds of the threads of all replicas that have ended, by thread; what is left of a process is `other`. */
+  #ended: Threads = {}
   readonly #balancer = createServer((client) => {
     const to = this.#running[this.#next++ % this.#running.length]
     if (to) pipeline(client, tcpConnect(to.port, '127.0.0.1'), client, () => undefined)
@@ -67,11 +94,19 @@ class Replicas {
     return childrenCpu() + this.#running.reduce((sum, { pid }) => sum + processUsage(pid).cpu, 0)
   }
 
+  /** CPU seconds of the threads of all replicas that ran so far, as they were when those that have ended were asked to. */
+  async threads(): Promise<Threads> {
+    const running = await Promise.all(this.#running.map(threadsOf))
+    return sumOf(this.#ended, ...running)
+  }
+
   /** Replaces one replica after another: a new one is ready before the old one ends, which takes no more connections. */
   async replaceAll(): Promise<void> {
     for (let replica = 0; replica < replicas; replica++) {
       await this.#add()
-      await this.#running.shift()?.drain()
+      const old = this.#running.shift()
+      if (old) this.#ended = sumOf(this.#ended, await threadsOf(old))
+      await old?.drain()
     }
   }
 
@@ -133,13 +168,17 @@ export async function replicaRestart({ writers, services, proxies }: Settings): 
     await objects.addServices(0, services, nodes)
     await objects.addMeshObjects(meshSize, services)
     all = await Replicas.start({ writers, orchconfig: cluster.adminConfig })
-    const before = all.cpu()
+    const [before, beforeIn] = [all.cpu(), await all.threads()]
     sidecars = new Sidecars({ port: all.port, count: proxies, namespaces })
     const connected = await sidecars.until(({ served }) => served === proxies)
     await pause(3000)
     const storm = all.cpu() - before
     progress(`replicas: ${proxies} sidecars have ${(connected.bytes / 1e6).toFixed(0)} MB: ${storm.toFixed(2)} CPU s of three replicas`)
-    const [then, started] = [all.cpu(), all.startCpu]
+    const stormIn = spentIn(await all.threads(), beforeIn)
+    const quiet = all.cpu()
+    await pause(quietMs)
+    const idle = (all.cpu() - quiet) / quietMs
+    const [then, thenIn, started] = [all.cpu(), await all.threads(), all.startCpu]
     const began = performance.now()
     await all.replaceAll()
     const seconds = (performance.now() - began) / 1000
@@ -147,6 +186,7 @@ export async function replicaRestart({ writers, services, proxies }: Settings): 
     await pause(3000)
     const starts = all.startCpu - started
     const cpu = all.cpu() - then - starts
+    const idleCpu = idle * (performance.now() - began)
     gaps.sort((one, other) => one - other)
     const longest = gaps.at(-1) ?? 0
     const figures = {
@@ -156,6 +196,9 @@ export async function replicaRestart({ writers, services, proxies }: Settings): 
       'connect storm, CPU s': storm.toFixed(2),
       'restart, CPU s': cpu.toFixed(2),
       'starts of three processes, CPU s': starts.toFixed(2),
+      'CPU s of replicas without a restart in that time': idleCpu.toFixed(2),
+      'threads of the storm': stormIn,
+      'threads of starts and restart': spentIn(await all.threads(), thenIn),
       'MB of the storm': (connected.bytes / 1e6).toFixed(1),
       'KB of the restart': (bytes / 1e3).toFixed(1),
     }
