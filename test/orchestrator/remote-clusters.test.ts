@@ -118,6 +118,33 @@ describe('another cluster of the mesh', () => {
     ])
   })
 
+  it('is followed once where a second id leads to it, which is named, and followed once the first is gone', async () => {
+    const said = (id: string, of: string) =>
+      `Secret mesh-system/remotes, cluster ${id}: it is the cluster ${of}, by the uid of its namespace kube-system; it is not followed by a second id`
+    const followed = (...names: readonly string[]) =>
+      until(`${names.join()} to be followed`, async () => {
+        const list = await rows()
+        return list.map(({ name }) => name).join() === names.join() && list.every(({ isComplete }) => isComplete)
+      })
+    const both = ['10.1.0.1', '10.2.0.1']
+    write({ far: configOf(), twin: configOf(), own: readFileSync(near.roleConfig(), 'utf8') })
+    for (const [id, of] of [
+      ['twin', 'far'],
+      ['own', 'Orchestrator'],
+    ] as const) {
+      await discovery.service.output.says(said(id, of))
+      await until(`${id} in the readiness`, async () => (await readiness()).includes(said(id, of)))
+    }
+    await followed('Orchestrator', 'far')
+    await has(local, 'web', both)
+    write({ twin: configOf() })
+    await followed('Orchestrator', 'twin')
+    await has(local, 'web', both)
+    write({ far: configOf() })
+    await followed('Orchestrator', 'far')
+    await has(local, 'web', both)
+  })
+
   it('reviews the tokens of its own pods, and no tokens of others', async () => {
     const token = (cluster: TestCluster) => cluster.kubectl(['create', 'token', 'cart', '-n', 'shop', '--audience', 'mesh-ca']).trim()
     const refused = '16 authentication failure'
