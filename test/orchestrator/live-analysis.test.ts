@@ -86,7 +86,7 @@ function documentsOf(): Document[] {
   const texts = Object.values(examples).flatMap((of) => of.map(({ wrong }) => wrong))
   const parted = texts.flatMap((wrong, index) => wrong.map((text): Document => parse(text.replaceAll(/\bshop\b/g, `shop-${index}`))))
   const all = [...parted, ...more.map((text): Document => parse(text))].map((document) =>
-    document.spec?.template ? podOf(document, document.spec.template) : document,
+    document.spec?.template && document.kind !== 'WorkloadGroup' ? podOf(document, document.spec.template) : document,
   )
   const given = new Set(all.flatMap(({ kind, metadata }) => (kind === 'Namespace' ? [metadata.name] : [])))
   const used = new Set(all.flatMap(({ metadata }) => metadata.namespace ?? []))
