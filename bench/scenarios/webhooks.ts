@@ -25,6 +25,10 @@ const perSecond = 50
  * show. Beside changes, less is enough.
  */
 const warmUp = { alone: 30, beside: 10 } as const
+/** Pairs of changes without and with admissions, at least: the push queue takes up to a third more or less from one pair to the next. */
+const fewestPairs = 4
+/** Changes of each half of a pair. */
+const changesEach = 8
 const [namespaces, nodes] = [10, 20]
 
 /** What the set is run with. */
@@ -124,7 +128,7 @@ async function admitted(cluster: TestCluster, settings: WebhooksSettings): Promi
     sampled.abort()
     await sampling
     const { cpu, threads } = spent(await server.usage(), then)
-    const bare = await bareAdmitted(seconds, tls)
+    const bare = await bareAdmitted(seconds / 2, tls)
     const tenth = Math.max(1, Math.floor(rss.length / 10))
     const [first, last] = [Math.min(...rss.slice(0, tenth)), Math.min(...rss.slice(-tenth))]
     const p99 = percentile(times, 0.99)
@@ -134,9 +138,11 @@ async function admitted(cluster: TestCluster, settings: WebhooksSettings): Promi
       figures: {
         ...{ seconds, admissions: times.length, 'bytes an answer': Math.round(bytes / times.length), load: loadavg()[0]?.toFixed(0) ?? '' },
         ...{ 'p50 ms': ms(percentile(times, 0.5)), 'p99 ms': ms(p99), 'slowest ms': ms(times.at(-1) ?? Number.NaN) },
-        'p99, slowest ms of the warm-up': [0.99, 1].map((share) => ms(percentile(warming.times, share))).join(', '),
+        'p99, slowest ms of the warm-up, and bare': [warming.times, bare.warming]
+          .map((each) => [0.99, 1].map((share) => ms(percentile(each, share))).join(', '))
+          .join('; '),
         ...{ 'bare p50, p99, slowest ms': [0.5, 0.99, 1].map((share) => ms(percentile(bare.times, share))).join(', ') },
-        ...{ 'CPU ms each': ms((cpu * 1000) / times.length), 'bare CPU ms each': ms((bare.cpu * 1000) / times.length) },
+        ...{ 'CPU ms each': ms((cpu * 1000) / times.length), 'bare CPU ms each': ms((bare.cpu * 1000) / bare.times.length) },
         ...{ 'its thread, CPU ms each': ms(((threads.webhooks ?? Number.NaN) * 1000) / times.length) },
         'RSS MiB before, and least of the first and last tenth': [before, first, last].map((mib) => mib.toFixed(0)).join(', '),
       },
@@ -156,7 +162,7 @@ async function sampleRss(pid: number, rss: number[], signal: AbortSignal): Promi
 }
 
 /** The same reviews at `bench/bare-webhook.ts`. */
-async function bareAdmitted(seconds: number, { cert, key }: WebhooksSettings['tls']): Promise<{ times: number[]; cpu: number }> {
+async function bareAdmitted(seconds: number, { cert, key }: WebhooksSettings['tls']): Promise<{ warming: number[]; times: number[]; cpu: number }> {
   const port = await freePort()
   const script = fileURLToPath(new URL('../bare-webhook.ts', import.meta.url))
   const child = spawn(process.execPath, [script, String(port), cert, key], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -165,28 +171,29 @@ async function bareAdmitted(seconds: number, { cert, key }: WebhooksSettings['tl
     await new Promise((resolve) => child.stdout?.once('data', resolve))
     onOneCore(child.pid as number, 0)
     onOneCore(reviews.pid, 1)
-    await reviews.ask(warmUp.alone)
+    const { times: warming } = await reviews.ask(warmUp.alone)
     const then = processUsage(child.pid as number).cpu
     const { times } = await reviews.ask(seconds)
-    return { times, cpu: processUsage(child.pid as number).cpu - then }
+    return { warming, times, cpu: processUsage(child.pid as number).cpu - then }
   } finally {
     reviews.end()
     child.kill()
   }
 }
 
-/** Changes of endpoints in pairs, without and with reviews at the same time. */
+/** Changes of endpoints in pairs, without and with reviews at the same time, and the other way round in every other pair. */
 async function beside(cluster: TestCluster, objects: ClusterObjects, settings: WebhooksSettings): Promise<Measure> {
-  const { proxies, rounds, services } = settings
+  const { proxies, services } = settings
+  const pairs = Math.max(settings.rounds, fewestPairs)
   const [server, port] = await startServer(cluster, settings)
   const [load, reviews] = [new Load(), new Reviews(port)]
   const pods = Array.from({ length: podsPerService }, (_, pod): PodPlace => ({ service: 0, pod, moves: 0 }))
   const queueMs = { without: [] as number[], with: [] as number[] }
   const last = { without: [] as number[], with: [] as number[] }
-  /** Changes for about ten seconds. */
+  /** Changes for about six seconds. */
   const change = async (into: 'without' | 'with') => {
     const then = await server.usage()
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < changesEach; round++) {
       const moved = { ...(pods[0] as PodPlace), moves: (pods[0] as PodPlace).moves + 1 }
       pods[0] = moved
       const { times } = await load.mark(addressOf(moved), () => void objects.move(moved, [...pods]))
@@ -194,7 +201,7 @@ async function beside(cluster: TestCluster, objects: ClusterObjects, settings: W
       await pause(500)
     }
     const { threads } = spent(await server.usage(), then)
-    queueMs[into].push(((threads['push-queue'] ?? Number.NaN) * 1000) / 10)
+    queueMs[into].push(((threads['push-queue'] ?? Number.NaN) * 1000) / changesEach)
   }
   try {
     await load.connect(proxies, {
@@ -203,26 +210,27 @@ async function beside(cluster: TestCluster, objects: ClusterObjects, settings: W
     await reviews.ask(warmUp.beside)
     await change('without')
     for (const figures of [queueMs, last]) figures.without.length = 0
-    for (let round = 0; round < rounds; round++) {
-      await change('without')
-      // Reviews go on until the changes have ended.
-      let isDone = false
-      const asking = (async () => {
-        while (!isDone) await reviews.ask(2)
-      })()
-      await change('with')
-      isDone = true
-      await asking
-    }
+    for (let pair = 0; pair < pairs; pair++)
+      for (const half of pair % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const)) {
+        // Reviews go on until the changes have ended.
+        let isDone = half === 'without'
+        const asking = (async () => {
+          while (!isDone) await reviews.ask(2)
+        })()
+        await change(half)
+        isDone = true
+        await asking
+      }
     const of = (figures: typeof last) => ({ without: median(figures.without), with: median(figures.with) })
     const [arrived, queue] = [of(last), of(queueMs)]
     return {
       ...{ scenario: 'endpoint changes beside them', variant: `${proxies} proxies, ${services} services`, cpu: Number.NaN, mib: 0 },
       ...{ rss: processUsage(server.pid).rss, threads: {} },
       figures: {
-        ...{ 'changes each': rounds * 10, load: loadavg()[0]?.toFixed(0) ?? '' },
+        ...{ 'changes each': pairs * changesEach, load: loadavg()[0]?.toFixed(0) ?? '' },
         'last proxy without, with, ms (median)': `${arrived.without.toFixed(0)}, ${arrived.with.toFixed(0)}`,
-        'push queue without, with, CPU ms a change': `${queue.without.toFixed(1)}, ${queue.with.toFixed(1)}`,
+        'push queue without, with, CPU ms a change (median of pairs)': `${queue.without.toFixed(1)}, ${queue.with.toFixed(1)}`,
+        'push queue, each pair': queueMs.without.map((ms, pair) => `${ms.toFixed(1)}/${queueMs.with[pair]?.toFixed(1)}`).join(' '),
       },
       goals: besideGoals(arrived, queue),
     }
