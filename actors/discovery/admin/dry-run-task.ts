@@ -1,13 +1,13 @@
 /** Pool task: a dry run. */
 import { deserialize } from 'node:v8'
-import { type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
+import { create, type JsonValue } from '@bufbuild/protobuf'
+import { AnySchema } from '@bufbuild/protobuf/wkt'
 import type { ConfigObject } from '../../../protocols/data.ts'
 import type { DryRun, DryRunInput, DryRunRow } from '../../../protocols/messages/dry-run.ts'
-import { contain } from '../../../src/model/faults.ts'
 import { registrationAnnotations } from '../../../src/orchestrator/registered-entry.ts'
 import { dryRun } from '../../../src/push/dry-run/dry-run.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { resourceTypes } from './resource-types.ts'
+import { resourceJson } from './resource-types.ts'
 
 /** After what time no further proxies are compared, in milliseconds. */
 const comparedMs = 40_000
@@ -22,16 +22,7 @@ function* rowsOf(pieces: readonly Uint8Array[]): Generator<DryRunRow> {
   for (const piece of pieces) yield* deserialize(Buffer.from(piece)) as DryRunRow[]
 }
 
-function decode(typeUrl: string, message: Uint8Array): JsonValue | undefined {
-  const schema: DescMessage | undefined = resourceTypes.getMessage(typeUrl.slice(typeUrl.lastIndexOf('/') + 1))
-  return (
-    schema &&
-    contain<JsonValue | undefined>(
-      () => toJson(schema, fromBinary(schema, message), { registry: resourceTypes, useProtoFieldName: true }),
-      () => undefined,
-    )
-  )
-}
+const decode = (typeUrl: string, value: Uint8Array): JsonValue | undefined => resourceJson(create(AnySchema, { typeUrl, value }))
 
 /** Whether an object is of a control plane: from Ingresses, or for a workload that connected. */
 const isMade = ({ name, annotations }: ConfigObject, meshDomain: string): boolean =>

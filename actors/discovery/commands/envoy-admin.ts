@@ -1,10 +1,10 @@
 /** The admin interface of an Envoy: what it has, by `/config_dump?include_eds`. */
-import { fromJson, type JsonObject, toJson } from '@bufbuild/protobuf'
+import { fromJson, type JsonObject } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
 import { contain } from '../../../src/model/faults.ts'
 import { objectAt, objectsOf, textOf } from '../../../src/xds/json-fields.ts'
 import { ask, reasonOf } from '../../http/single-request.ts'
-import { resourceTypes } from '../admin/resource-types.ts'
+import { resourceJson, resourceTypes } from '../admin/resource-types.ts'
 
 /** The maximum size of an answer in bytes, and the time that it may take in milliseconds. */
 const largestAnswer = 256 * 1_048_576
@@ -92,10 +92,6 @@ export async function envoyPage(address: string, path: string): Promise<unknown>
 /** Reads a resource with the schemas here, so that it is written as what was sent is; undefined: the schema of a type within it is not known. */
 const decoded = (resource: JsonObject): JsonObject | undefined =>
   contain<JsonObject | undefined>(
-    () =>
-      toJson(AnySchema, fromJson(AnySchema, resource, { registry: resourceTypes, ignoreUnknownFields: true }), {
-        registry: resourceTypes,
-        useProtoFieldName: true,
-      }) as JsonObject,
+    () => resourceJson(fromJson(AnySchema, resource, { registry: resourceTypes, ignoreUnknownFields: true })),
     () => undefined,
   )

@@ -1,13 +1,12 @@
 /** `pilot-discovery proxy-config`: what a proxy is sent. */
-import { type JsonObject, toJson } from '@bufbuild/protobuf'
-import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import type { JsonObject } from '@bufbuild/protobuf'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { isColoured, print, printJson } from '../../../src/cli/print.ts'
 import { type Cell, table } from '../../../src/cli/table.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import { clusterType, endpointType, listenerType, routeType, secretType, virtualHostType } from '../../../src/xds/type-urls.ts'
-import { resourceTypes } from '../admin/resource-types.ts'
+import { resourceJson } from '../admin/resource-types.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
 import { clusterRows, endpointRows, listenerRows, routeRows, type SentResource, type ShownKind } from './config-rows.ts'
 import { configOfEnvoy, printComparison } from './envoy-comparison.ts'
@@ -55,17 +54,8 @@ export async function sentResources(
 ): Promise<{ nodeId: string; resources: SentResource[] }> {
   const client = AdminClient.ofConfigurations(serverOf(flags))
   const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
-  const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && decodedAny(resource) }))
+  const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && resourceJson(resource) }))
   return { nodeId, resources: decoded.sort((one, other) => compare(one.name, other.name)) }
-}
-
-/** Decodes a resource to JSON; undefined: the schema of a type within it is not known. */
-function decodedAny(resource: Any): JsonObject | undefined {
-  try {
-    return toJson(AnySchema, resource, { registry: resourceTypes, useProtoFieldName: true }) as JsonObject
-  } catch {
-    return undefined
-  }
 }
 
 /** Prints which secrets a proxy asks for. Their values are not asked of the server. */
