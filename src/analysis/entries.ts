@@ -26,14 +26,14 @@ export function checkSelected(object: ConfigObject, world: World, tell: Tell): v
   )
 }
 
-/** Tells a ServiceEntry of fixed endpoints that has none, and no other definition of its hosts has some. */
-export function checkFixed({ spec }: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
+/** Tells a ServiceEntry of fixed endpoints that has none, and no other definition of its hosts in its namespace has some. */
+export function checkFixed({ namespace, spec }: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
   if (spec.resolution !== 'STATIC' || spec.endpoints?.length || spec.workloadSelector || !world.isRead('ServiceEntry')) return
   const hasOthers = spec.hosts.some(
     (host) =>
       world.services(host.toLowerCase()).some(({ provider }) => provider !== 'ServiceEntry') ||
       (world.claimants(entriesOf(host.toLowerCase())) as readonly ConfigObject<ServiceEntrySpec>[]).some(
-        (other) => other.spec.endpoints?.length || other.spec.workloadSelector,
+        (other) => other.namespace === namespace && (other.spec.endpoints?.length || other.spec.workloadSelector),
       ),
   )
   if (!hasOthers)

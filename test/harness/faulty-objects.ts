@@ -111,7 +111,7 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
       ],
     },
     {
-      wrong: [web, matching('VIRTUAL_HOST', 'context: GATEWAY, routeConfiguration: {gateway: other/g}'), gateway(80)],
+      wrong: [web, matching('VIRTUAL_HOST', 'context: GATEWAY, routeConfiguration: {gateway: other/g}')],
       at: at('0101 EnvoyFilter/shop/f spec.configPatches[0].match.routeConfiguration.gateway'),
       right: [web, matching('VIRTUAL_HOST', 'context: GATEWAY, routeConfiguration: {gateway: g}'), gateway(80)],
     },
