@@ -13,6 +13,7 @@ import type { LogOptions } from '../../src/logging/levels.ts'
 import { webhookConfigName } from '../../src/orchestrator/validation-webhook.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
 import { readCertificate } from '../http/certificate.ts'
+import { boundedEnd } from '../runtime/bounded-end.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -67,6 +68,9 @@ export interface DiscoveryService {
 }
 
 /** Whether this is the built code, where all modules that are loaded by name are in one folder. */
+/** The longest that the last parts of a shutdown may take, each of the two steps, in milliseconds: with the actors before, less than a pod is given. */
+const endMs = 5000
+
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
@@ -158,17 +162,39 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       opened.reopen()
       reloadFiles(supervisor, log, [...(hasFiles ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])])
     },
-    async stop(reason) {
-      log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
-      const released = elections?.close()
-      await supervisor.drain(['webhooks', 'registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
-      await Promise.all([released, replicas?.close(), presence?.close()])
-      await Promise.all([admin.close(), explanations.close(), cluster?.close()])
-      claim.release()
-      await passing?.remove()
-      await opened.flush()
-    },
+    stop: (reason) => shutDown({ supervisor, elections, replicas, presence, cluster, admin, explanations, claim, passing, opened }, reason),
   }
+}
+
+/** What ends with a service. */
+interface Ending {
+  readonly supervisor: Supervisor
+  readonly elections: Elections | undefined
+  readonly replicas: Awaited<ReturnType<typeof replicaExchange>>
+  readonly presence: Awaited<ReturnType<typeof givenPresence>>
+  readonly cluster: MainCluster | undefined
+  readonly admin: { close(): Promise<void> }
+  readonly explanations: Explanations
+  readonly claim: { release(): void }
+  readonly passing: PassedPlaces | undefined
+  readonly opened: ReturnType<typeof openLog>
+}
+
+/** Ends a service in order. What does not end by itself ends with the process. */
+async function shutDown(parts: Ending, reason: string | undefined): Promise<void> {
+  const { supervisor, elections, replicas, presence, admin, explanations, opened } = parts
+  const log = opened.log('default')
+  log.info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
+  const end = (ending: Readonly<Record<string, Promise<unknown> | undefined>>) =>
+    boundedEnd(ending, endMs, (part, why) => log.warn(`${part}: ${why}; the process ends nevertheless`))
+  const released = elections?.close()
+  await supervisor.drain(['webhooks', 'registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+  await end({ Leases: released, 'answers to other replicas': replicas?.close(), 'the Lease of this replica': presence?.close() })
+  parts.cluster?.close()
+  await end({ 'HTTP servers': admin.close(), explanations: explanations.close() })
+  parts.claim.release()
+  await parts.passing?.remove()
+  await opened.flush()
 }
 
 /** Starts the actors that are there from the start, and links them. */
