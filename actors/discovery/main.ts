@@ -1,6 +1,7 @@
 /** Runs the discovery service as a process until a signal ends it. */
 import { setFlagsFromString } from 'node:v8'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { Settings } from '../../src/cli/settings.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
@@ -24,8 +25,11 @@ const initialHeapMb = 96
  */
 const whenReady = ['--no-single-threaded-gc-in-background', '--efficiency-mode']
 
-/** Starts the service; ends the process after an orderly stop by a signal. Rejects when the service cannot start or stop. */
-export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): Promise<never> {
+/**
+ * Starts the service; ends the process after an orderly stop by a signal. `settings`: what its flags and variables are set to. Rejects when the service
+ * cannot start or stop.
+ */
+export async function runDiscovery(options: DiscoveryOptions, log: LogOptions, settings: () => Promise<Settings>): Promise<never> {
   // Set before threads are started, because they apply to threads started later.
   setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
   setFlagsFromString(`--initial-heap-size=${initialHeapMb}`)
@@ -41,7 +45,7 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
   )
   // Started before keys are in memory, in parallel with the loading of modules.
   const hardened = keepMemoryOutOfFiles()
-  service = await startDiscovery(options, log)
+  service = await startDiscovery(options, log, {}, settings)
   void service.ready().then(() => {
     for (const flag of whenReady) setFlagsFromString(flag)
   })

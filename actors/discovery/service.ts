@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { Settings } from '../../src/cli/settings.ts'
 import { type Features, readFeatures } from '../../src/config/features.ts'
 import { misspeltVariables } from '../../src/config/misspelt-variables.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
@@ -84,8 +85,16 @@ export interface ActorSettings {
   readonly unreadyTimes?: Partial<UnreadyTimes>
 }
 
+/** What flags and variables are set to, where no command line says it. */
+const noSettings = async (): Promise<Settings> => ({ settings: [], misspelt: [] })
+
 /** Starts the discovery service. Rejects when an address cannot be bound or a given file does not exist. */
-export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
+export async function startDiscovery(
+  given: DiscoveryOptions,
+  logOptions: LogOptions,
+  actors: ActorSettings = {},
+  settings = noSettings,
+): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
   const checked = await checkGiven(given)
@@ -137,7 +146,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     presence?.answers,
-    statusAnswers(supervisor, { features, log, readiness, levels, explanations, others: replicas?.others }),
+    statusAnswers(supervisor, { features, log, readiness, levels, settings, explanations, others: replicas?.others }),
   )
   startActors(supervisor, wiring)
   configured.follow(supervisor, wiring.configured)
@@ -149,7 +158,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations, replicas },
+    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, settings, explanations, replicas },
     passedTo: passing?.places,
     webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })

@@ -1,17 +1,26 @@
 /** `pilot-discovery config`. */
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
-import { configFlags, printSettings } from '../../src/cli/settings.ts'
+import { checkConfigLine, configFlags, printSettings, settingsOf } from '../../src/cli/settings.ts'
 
-/** Prints what a server would be set to. */
+/** Prints what a server is or would be set to. */
 export class Config extends DiscoveryCommand {
-  static override summary = 'Show each variable and flag that a server started here would have, with value, default and origin'
+  static override summary = 'Show each variable and flag that a server started here would have, or one that runs has, with value, default and origin'
   static override description =
-    'Takes the flags of "pilot-discovery discovery" and asks no server. Names variables that look misspelt. Exits with 1 when a value cannot be used.'
-  static override examples = ['<%= config.bin %> <%= command.id %> --changed', '<%= config.bin %> <%= command.id %> --registries Mock --json']
+    'Takes the flags of "pilot-discovery discovery" and asks no server, or with --running only asks one. Names variables that look misspelt. Exits with 1 when a value cannot be used.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --changed',
+    '<%= config.bin %> <%= command.id %> --registries Mock --json',
+    '<%= config.bin %> <%= command.id %> --running --changed',
+  ]
   static override flags = configFlags
 
   override async run(): Promise<void> {
     const { flags, given } = await this.line(Config)
-    if (!(await printSettings({ flags, given, environment: process.env, logging: Config.baseFlags }))) process.exitCode = 1
+    checkConfigLine(given, flags.running)
+    const found = flags.running
+      ? await (await import('../../actors/discovery/commands/running-settings.ts')).runningSettings(flags)
+      : await settingsOf(given, process.env, Config.baseFlags)
+    printSettings(found, flags)
+    if (!found.settings.every(({ isUsable }) => isUsable)) process.exitCode = 1
   }
 }

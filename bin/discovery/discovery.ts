@@ -2,6 +2,7 @@
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
 import { discoveryFlags } from '../../src/cli/discovery-flags.ts'
 import { discoveryOptions } from '../../src/cli/discovery-options.ts'
+import { settingsOf } from '../../src/cli/settings.ts'
 
 /** Runs the discovery service until it is stopped. */
 export class Discovery extends DiscoveryCommand {
@@ -15,8 +16,9 @@ export class Discovery extends DiscoveryCommand {
 
   override async run(): Promise<void> {
     const { flags, given, log } = await this.line(Discovery)
+    const environment = process.env
     const options = discoveryOptions(flags, given)
     const { runDiscovery } = await import('../../actors/discovery/main.ts')
-    await runDiscovery(options, log)
+    await runDiscovery(options, log, () => settingsOf(given, { ...environment }, Discovery.baseFlags))
   }
 }

@@ -19,6 +19,7 @@ export const adminMethods = [
   'ListActors',
   'ListClusters',
   'ListScopes',
+  'ListSettings',
   'GetAuthority',
   'ListHolders',
   'SetScope',

@@ -1,26 +1,35 @@
-/** The flags of `pilot-discovery config`, and what it prints: the settings of a server with the same line and environment. */
+/** The flags of `pilot-discovery config`, and what it prints: the settings of a server. */
 import type { FlagInput } from '@oclif/core/interfaces'
 import { discoveryVariables } from '../config/features.ts'
 import { misspeltVariables } from '../config/misspelt-variables.ts'
 import { type DeclaredVariable, readVariable } from '../config/variable.ts'
 import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { discoveryFlags } from './discovery-flags.ts'
-import { toggle } from './flags.ts'
+import { toggle, underHeading } from './flags.ts'
 import { isColoured, print, printJson } from './print.ts'
+import { serverFlags } from './server-flags.ts'
 import { type Cell, table } from './table.ts'
 
+/** The flags that are not those of a server. */
 const ownFlags = {
+  running: toggle({ description: 'of the server that runs, which is asked over its admin socket or at --address' }),
   changed: toggle({ description: 'only what is not at its default' }),
-  json: toggle({ description: 'prints the answer as JSON, and errors too' }),
+  ...serverFlags,
 }
 
 /** The flags. */
-export const configFlags = { ...discoveryFlags, ...ownFlags }
+export const configFlags = { ...ownFlags, ...underHeading('SERVER', discoveryFlags) }
+
+/** Throws an Error that names a flag of a server, which is not started, or of one that is not asked. */
+export function checkConfigLine(given: ReadonlyMap<string, string>, isRunning: boolean): void {
+  const odd = Object.keys(isRunning ? discoveryFlags : serverFlags).find((name) => given.has(name) && name !== 'json')
+  if (odd !== undefined) throw new Error(isRunning ? `--${odd}: a server that runs has its own` : `--${odd} needs --running`)
+}
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** A flag or a variable, and what it is set to. */
-interface Setting {
+export interface Setting {
   /** `--grpcAddr`, or the name of a variable. */
   readonly name: string
   /** Undefined: it is a secret. */
@@ -71,30 +80,30 @@ function variableSetting(name: string, variable: DeclaredVariable, set: string |
   return { name, value, default: standard, origin, problem: refused ?? idle, isUsable: refused === undefined }
 }
 
-/** Prints the settings and the misspelt variables. Resolves with whether all values can be used. */
-export async function printSettings(line: {
-  readonly flags: { readonly changed: boolean; readonly json: boolean }
-  readonly given: ReadonlyMap<string, string>
-  readonly environment: Environment
-  /** The flags of every command. */
-  readonly logging: FlagInput
-}): Promise<boolean> {
-  const { flags, given, environment } = line
-  const all = [...(await flagSettings({ ...discoveryFlags, ...line.logging }, given, environment)), ...variableSettings(environment)]
+/** What flags and variables are set to, and which variables look misspelt. */
+export interface Settings {
+  readonly settings: readonly Setting[]
+  readonly misspelt: readonly { readonly name: string; readonly nearest: string }[]
+}
+
+/** Resolves with the settings of a line. `given` has the texts of the flags that were given, `logging` the flags of every command. */
+export async function settingsOf(given: ReadonlyMap<string, string>, environment: Environment, logging: FlagInput): Promise<Settings> {
+  const flags = await flagSettings({ ...discoveryFlags, ...logging }, given, environment)
+  return { settings: [...flags, ...variableSettings(environment)], misspelt: misspeltVariables(environment) }
+}
+
+/** Prints settings. */
+export function printSettings({ settings: all, misspelt }: Settings, flags: { readonly changed: boolean; readonly json: boolean }): void {
   const settings = flags.changed ? all.filter(({ origin }) => origin !== 'default') : all
-  const misspelt = misspeltVariables(environment)
-  if (flags.json) printJson({ settings: settings.map(({ value, ...rest }) => ({ ...rest, value: value ?? null })), misspelt })
-  else {
-    const rows = settings.map(({ name, value, default: standard, origin, problem, isUsable }): Cell[] => [
-      ...[name, value ?? '(not shown)', standard, origin],
-      isUsable ? problem : { text: problem, means: 'bad' },
-    ])
-    print(
-      rows.length === 0
-        ? 'All flags and variables are at their defaults.'
-        : table(['NAME', 'VALUE', 'DEFAULT', 'ORIGIN', 'PROBLEM'], rows, isColoured()),
-    )
-    for (const { name, nearest: near } of misspelt) print(`${JSON.stringify(name)} is not known; did you mean ${near}?`)
-  }
-  return all.every(({ isUsable }) => isUsable)
+  if (flags.json) return printJson({ settings: settings.map(({ value, ...rest }) => ({ ...rest, value: value ?? null })), misspelt })
+  const rows = settings.map(({ name, value, default: standard, origin, problem, isUsable }): Cell[] => [
+    ...[name, value ?? '(not shown)', standard, origin],
+    isUsable ? problem : { text: problem, means: 'bad' },
+  ])
+  print(
+    rows.length === 0
+      ? 'All flags and variables are at their defaults.'
+      : table(['NAME', 'VALUE', 'DEFAULT', 'ORIGIN', 'PROBLEM'], rows, isColoured()),
+  )
+  for (const { name, nearest: near } of misspelt) print(`${JSON.stringify(name)} is not known; did you mean ${near}?`)
 }

@@ -20,6 +20,7 @@ import {
 } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { adminMethods, adminServiceName } from '../../protocols/messages/admin-call.ts'
 import type { LogLevels } from '../../protocols/messages/log.ts'
+import { settingsOf } from '../../src/cli/settings.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
@@ -79,6 +80,7 @@ describe('the admin service', () => {
       levels: { get: () => levels, set: async (next: LogLevels) => void (levels = next) },
       log: { info: (line: string) => said.push(line), error: (line: string) => said.push(line) } as never,
       domain: 'mesh.io',
+      settings: () => settingsOf(new Map([['grpcAddr', ':1']]), { JWT_RULE: 'secret' }, {}),
     }
     server.addRpcs(
       adminService(parts, true, async ({ headers }) => viewers[String(headers['x-viewer'])] as Viewer),
@@ -168,7 +170,11 @@ describe('the admin service', () => {
     expect((await ask('ListClusters')).clusters ?? []).to.deep.equal([])
     expect(await ask('ListFaults')).to.not.have.property('code')
     expect((await ask('ListScopes')).scopes.map(({ name }: { name: string }) => name)).to.include('ads')
-    for (const method of ['ListFaults', 'GetFiles', 'ListActors', 'ListClusters', 'ListScopes', 'GetAuthority'])
+    const { settings } = await ask('ListSettings')
+    const setting = (wanted: string) => settings.find(({ name }: { name: string }) => name === wanted)
+    expect(setting('--grpcAddr')).to.include({ value: ':1', default: ':15010', origin: 'flag' })
+    expect(setting('JWT_RULE')).to.include({ origin: 'environment' }).and.not.have.property('value')
+    for (const method of ['ListFaults', 'GetFiles', 'ListActors', 'ListClusters', 'ListScopes', 'ListSettings', 'GetAuthority'])
       expect(await ask(method, {}, 'own'), method).to.include({ code: 'permission_denied' })
     expect(await ask('GetAuthority')).to.include({ code: 'not_found' })
   })

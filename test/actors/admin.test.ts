@@ -31,6 +31,7 @@ describe('the HTTP servers', () => {
     const { features } = readFeatures({})
     const start = (options: object) =>
       startAdmin({
+        settings: async () => ({ settings: [], misspelt: [] }),
         supervisor,
         readiness: new ReadinessJudge(() => supervisor.states(), []),
         writers: 1,

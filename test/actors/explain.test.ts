@@ -71,7 +71,13 @@ describe('explanations of resources', () => {
     client = await new XdsClient(discovery.grpcPort, sidecarNode('10.0.9.1', 'pod', 'own'), true).connect().ready()
     const log = { info: () => undefined, error: () => undefined } as never
     const levels = { get: () => ({}), set: async () => undefined } as never
-    const parts = { sources: new PageSources(supervisor, true, explanations), levels, log, domain: 'mesh.io' }
+    const parts = {
+      sources: new PageSources(supervisor, true, explanations),
+      levels,
+      settings: async () => ({ settings: [], misspelt: [] }),
+      log,
+      domain: 'mesh.io',
+    }
     server.addRpcs(
       adminService(parts, true, async ({ headers }) => viewers[String(headers['x-viewer'])] as Viewer),
       () => undefined,

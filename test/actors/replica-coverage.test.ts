@@ -73,7 +73,13 @@ describe('answers of one of two replicas', () => {
     const levels = {
       get: () => ({ output: { fallback: 'info' as const, scopes: {} }, stackTrace: { fallback: 'none' as const, scopes: {} }, callers: [] }),
     }
-    const parts = { sources, log, domain: 'mesh.io', levels: { ...levels, set: async () => undefined } }
+    const parts = {
+      sources,
+      log,
+      domain: 'mesh.io',
+      settings: async () => ({ settings: [], misspelt: [] }),
+      levels: { ...levels, set: async () => undefined },
+    }
     addDebugPages(server, { sources, log, admin: true, admit: async () => viewer })
     server.addRpcs(
       adminService(parts, true, async () => viewer),

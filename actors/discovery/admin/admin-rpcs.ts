@@ -11,12 +11,14 @@ import {
   DistrustRootResponseSchema,
   ListHoldersResponseSchema,
   ListScopesResponseSchema,
+  ListSettingsResponseSchema,
   PushAgainResponseSchema,
   RotateRootResponseSchema,
   type SetScopeRequest,
   TrustRootResponseSchema,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
+import type { Settings } from '../../../src/cli/settings.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { ambiguous } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -72,6 +74,8 @@ import { routingOf } from './routing-answers.ts'
 export interface AdminRpcParts {
   readonly sources: PageSources
   readonly levels: LevelsInForce
+  /** What the flags and variables of this process are set to. */
+  readonly settings: () => Promise<Settings>
   readonly log: ScopedLogger
   /** The domain of the mesh's API groups. */
   readonly domain: string
@@ -182,7 +186,7 @@ function ofPushes({ sources, domain, placeOf }: AdminRpcParts) {
   return pushRpcs({ sources, domain, seesOf, placeOf: placeOf ?? (() => undefined) }) satisfies Partial<Methods>
 }
 
-function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
+function ofMesh({ sources, levels, settings, domain, log }: AdminRpcParts) {
   const from = ({ thisReplica }: { readonly thisReplica: boolean }) => (thisReplica ? sources.own : sources)
   const scopes = () => ({ scopes: messageOf(ListScopesResponseSchema, { scopes: settingsOf(levels.get(), discoveryScopes) }).scopes })
   return {
@@ -200,6 +204,7 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
     listClusters: async (request, context) => clustersMessage(await operatorsOnly(viewerOf(context), () => clustersOf(from(request)))),
     listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),
+    listSettings: async (_, context) => messageOf(ListSettingsResponseSchema, await operatorsOnly(viewerOf(context), settings)),
     async setScope(request, context) {
       acting(viewerOf(context), log, `SetScope ${quoted(request.name)}`)
       try {

@@ -5,6 +5,7 @@ import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
+import type { Settings } from '../../../src/cli/settings.ts'
 import { type ConfigSource, directoryOf, isDirectory } from '../../../src/config/config-sources.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
@@ -57,6 +58,8 @@ export interface AdminParts {
   readonly replicas?: Pick<ReplicaExchange, 'others' | 'answerWith'> | undefined
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
+  /** What the flags and variables of this process are set to. */
+  readonly settings: () => Promise<Settings>
   /** The webhooks, where the server of --httpAddr receives their reviews. Their actor is started with the first one. */
   readonly webhooks?: { start(): void } | undefined
   /** Where writers take the gRPC connections of --httpAddr; undefined where gRPC has an address of its own. */
@@ -143,7 +146,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     peers: new PeerPrograms({ listeningOn: portsOfProxies(() => supervisor.ask('push-queue', 'portsOfProxies')) }),
     warn: (line) => log('default').warn(line),
   })
-  const rpcs = { ...debug, levels: parts.levels, domain: features.MESH_DOMAIN }
+  const rpcs = { ...debug, levels: parts.levels, settings: parts.settings, domain: features.MESH_DOMAIN }
   const failed = (path: string, error: unknown) => log('default').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
   const health = (services: readonly string[]) => healthServices({ isReady: async () => readiness.judge().ready, services, failed })
   const withHealth = new Map([...adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), ...health([adminServiceName, healthServiceName])])

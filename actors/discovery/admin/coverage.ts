@@ -25,6 +25,7 @@ export const methodCoverage: Readonly<Record<(typeof adminMethods)[number], Cove
   GetFiles: 'process',
   ListActors: 'process',
   ListScopes: 'process',
+  ListSettings: 'process',
   SetScope: 'process',
   GetAuthority: 'authority',
   ListHolders: 'authority',

@@ -4,6 +4,7 @@ import type { AskedGeneration, CountedProxies, OthersCounted } from '../../../pr
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { EventsOfAll } from '../../../protocols/messages/proxy-events.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
+import type { Settings } from '../../../src/cli/settings.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
@@ -46,15 +47,17 @@ export interface StatusParts {
   readonly log: Logger
   readonly readiness: ReadinessJudge
   readonly levels: LevelsInForce
+  readonly settings: () => Promise<Settings>
   readonly explanations: Explanations
   /** Present where the other replicas are asked too. */
   readonly others: OtherReplicas | undefined
 }
 
 /** Returns the functions that answer the questions. */
-export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels, explanations, others }: StatusParts) {
+export function statusAnswers(supervisor: Supervisor, parts: StatusParts) {
+  const { features, log, readiness, levels, settings, explanations, others } = parts
   const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations, undefined, others)
-  const admin = { sources, levels, log: log('default'), domain: features.MESH_DOMAIN }
+  const admin = { sources, levels, settings, log: log('default'), domain: features.MESH_DOMAIN }
   const calls = new PassedCalls(admin, features.ENABLE_ADMIN_ENDPOINTS, () => sources.queue('mesh'))
   return {
     adminCall: (question: AdminCallQuestion): Promise<AdminCallReply> => {

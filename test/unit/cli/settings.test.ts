@@ -1,7 +1,7 @@
 /** What `pilot-discovery config` prints. */
 import { expect } from 'chai'
 import { discoveryVariables } from '../../../src/config/features.ts'
-import { runCommand } from '../../harness/service.ts'
+import { runCommand, Service } from '../../harness/service.ts'
 
 interface Answer {
   readonly settings: readonly { name: string; value: string | null; default: string; origin: string; problem: string }[]
@@ -25,6 +25,31 @@ describe('pilot-discovery config', () => {
     expect(misspelt).to.deep.include({ name: 'PILOT_MOCK_SERVICE', nearest: 'PILOT_MOCK_SERVICES' })
     expect(stdout).not.to.include(key)
     expect(code).to.equal(0)
+  })
+
+  it('shows those of a server that runs, with its own flags and environment', async () => {
+    const service = new Service({
+      flags: ['--writers', '1'],
+      env: { PILOT_MOCK_SERVICES: '3', JWT_RULE: JSON.stringify({ issuer: 'https://a.example', jwks_uri: 'https://a.example/keys' }) },
+    })
+    try {
+      await service.start()
+      const socket = { MESHD_ADMIN_SOCKET: String(service.env.MESHD_ADMIN_SOCKET) }
+      const { stdout, code } = await runCommand(['config', '--running', '--changed', '--json'], socket)
+      const { settings } = JSON.parse(stdout) as Answer
+      const of = (wanted: string) => settings.find(({ name }) => name === wanted)
+      expect(of('--writers')).to.include({ value: '1', default: '0', origin: 'flag' })
+      expect(of('PILOT_MOCK_SERVICES')).to.include({ value: '3', origin: 'environment' })
+      expect(of('JWT_RULE')).to.include({ value: null, origin: 'environment' })
+      expect(code).to.equal(0)
+    } finally {
+      await service.dispose()
+    }
+  })
+
+  it('refuses flags of a server together with --running, and those of a question without it', async () => {
+    expect((await runCommand(['config', '--running', '--writers', '2'])).stderr).to.equal('Error: --writers: a server that runs has its own\n')
+    expect((await runCommand(['config', '--address', 'localhost:8080'])).stderr).to.equal('Error: --address needs --running\n')
   })
 
   it('says which value cannot be used and exits with 1', async () => {
