@@ -109,7 +109,7 @@ describe('the package', () => {
     const more = Array.from({ length: 7 }, () => cpu(version) - cpu(['-e', '0'])).sort((one, next) => one - next)
     expect(more[3], `${more} ms`).to.be.greaterThan(1).and.to.be.lessThan(150)
     const { commands } = JSON.parse(readFileSync(join(installed, 'dist/bin/agent/oclif.manifest.json'), 'utf8')) as { commands: object }
-    expect(commands).to.have.all.keys('mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait')
+    expect(commands).to.have.all.keys('complete', 'mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait')
   })
 
   it('rests in 195 MB with two writers and the Mock registry', async function () {
@@ -207,7 +207,10 @@ describe('the package', () => {
         expect((await run('--help')).stdout, name).to.contain('autocomplete')
         expect((await run(command, '--help')).stdout, name).to.contain('--log_target')
         expect((await run('autocomplete', 'bash')).stdout, name).to.contain(`${name} autocomplete script bash`)
-        expect(readFileSync(join(alone, `cache/${name}/autocomplete/functions/bash/${name}.bash`), 'utf8'), name).to.contain(`\n${command} --`)
+        expect(readFileSync(join(alone, `cache/${name}/autocomplete/functions/bash/${name}.bash`), 'utf8'), name).to.contain(
+          `complete -o default -F _${name.replace('-', '_')}_words ${name}\n`,
+        )
+        expect((await run('complete', '--', command.slice(0, -1))).stdout, name).to.match(new RegExp(`^${command}\\t`, 'm'))
         expect(await run(mistyped), name)
           .to.deep.include({ code: 255 })
           .and.property('stderr')
