@@ -6,6 +6,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
 import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
 import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-defaults.ts'
+import type { InjectionConfiguration } from '../../../src/inject/configuration.ts'
 import type { Remarks } from '../../../src/inject/inject-pod.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
@@ -61,8 +62,9 @@ class Injection implements AdmissionHandler {
   /** Whether a pod was injected for trial, with the first configuration. A thread that the first review has started has nothing to rehearse for. */
   #isRehearsed: boolean
   #pool: Pool | undefined
-  /** The remarks that were logged. */
+  /** The remarks that were logged, of the configuration that was in force then. */
   readonly #remarked = new Set<string>()
+  #remarkedOf: InjectionConfiguration | undefined
 
   constructor(context: ActorContext<WebhooksConfig>, features: Features) {
     this.#features = features
@@ -76,7 +78,7 @@ class Injection implements AdmissionHandler {
     }
     const { hasCluster, port } = context.config
     this.#isRehearsed = port === undefined
-    this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#taken() }, hasCluster)
+    this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#rehearse() }, hasCluster)
     this.#bundlesOf = (cluster) => {
       const known = this.#bundles.get(cluster)
       if (known) return known
@@ -120,12 +122,6 @@ class Injection implements AdmissionHandler {
       this.#requests.inc()
       throw error
     }
-  }
-
-  /** What templates of another configuration put out is told again. */
-  #taken(): void {
-    this.#remarked.clear()
-    this.#rehearse()
   }
 
   #rehearse(): void {
@@ -220,6 +216,9 @@ class Injection implements AdmissionHandler {
 
   /** Logs what has no effect: once a template while its configuration is there, and once a pod's annotation in a namespace. */
   #remark({ pod, templates }: Remarks, namespace: string): void {
+    const { configuration } = this.#source.state
+    if (configuration !== this.#remarkedOf) this.#remarked.clear()
+    this.#remarkedOf = configuration
     const lines = [...templates, ...pod.map((remark) => `pods of namespace ${namespace}: ${remark}`)]
     for (const line of lines) {
       if (this.#remarked.has(line)) continue
