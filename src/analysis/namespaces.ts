@@ -1,12 +1,14 @@
 /** Finds namespaces whose pods get no sidecar, or of whose labels for injection only one counts. */
+
 import type { Resource } from '../../protocols/messages/analysis.ts'
+import { orchestratorNamespaces } from '../inject/decision.ts'
 import type { Tell } from './finding.ts'
-import { isInjected, isInjectedNamespace, isProxy, ownNamespaces } from './references.ts'
+import { isInjected, isInjectedNamespace, isProxy } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with the labels of a namespace. */
 export function analyzeInjection({ name, labels }: Resource, world: World, tell: Tell): void {
-  if (ownNamespaces.has(name) || name === world.mesh.rootNamespace) return
+  if (orchestratorNamespaces.has(name) || name === world.mesh.rootNamespace) return
   const { names } = world
   const asked = labels['mesh-injection'] ?? labels['istio-injection']
   const revision = names.canonicalKeys(labels)[`${names.domain}/rev`]

@@ -4,6 +4,7 @@ import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { PodDetails } from '../../protocols/messages/analysis.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { KindName } from '../config/kinds.ts'
+import { isYes, orchestratorNamespaces } from '../inject/decision.ts'
 import { someOf } from '../model/counts.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostCovers, isExported, labelsMatch } from '../model/match.ts'
@@ -90,9 +91,6 @@ export function isAbsent(host: string, world: World): boolean {
   return more.length === 1 && namespace ? world.isRead('Service', namespace) : world.isRead('Service')
 }
 
-/** The namespaces of the orchestrator, whose pods get no sidecar and which nobody configures. */
-export const ownNamespaces: ReadonlySet<string> = new Set(['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
-
 /** Whether the labels of a namespace ask for injection; undefined: they say nothing of it. */
 export function isInjectedNamespace(labels: Labels, { names }: World): boolean | undefined {
   const asked = labels['mesh-injection'] ?? labels['istio-injection']
@@ -102,10 +100,10 @@ export function isInjectedNamespace(labels: Labels, { names }: World): boolean |
 
 /** Whether pods with such labels and details get a sidecar in a namespace; undefined: that is not known. */
 export function isInjected(namespace: string, labels: Labels, pod: PodDetails | undefined, world: World): boolean | undefined {
-  if (pod?.hostNetwork || ownNamespaces.has(namespace)) return false
+  if (pod?.hostNetwork || orchestratorNamespaces.has(namespace)) return false
   const key = `sidecar.${world.names.domain}/inject`
   const asked = world.names.canonicalKeys(labels)[key] ?? world.names.canonicalKeys(pod?.annotations ?? {})[key]
-  if (asked !== undefined) return /^(y|yes|true|on)$/i.test(asked)
+  if (asked !== undefined) return isYes(asked)
   const given = world.knowsNamespaces ? world.namespaceLabels(namespace) : undefined
   return given && (isInjectedNamespace(given, world) ?? false)
 }

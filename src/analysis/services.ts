@@ -1,15 +1,17 @@
 /** Finds Services without workloads, ports that lead to none of these, and ports that say no protocol. */
+
 import type { Service } from '../../protocols/data.ts'
 import type { Workload } from '../../protocols/messages/analysis.ts'
+import { orchestratorNamespaces } from '../inject/decision.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
-import { isInjectedNamespace, labelText, listed, ownNamespaces, selectorOf, someWorkload } from './references.ts'
+import { isInjectedNamespace, labelText, listed, selectorOf, someWorkload } from './references.ts'
 import { declaredPorts, servicesFor, targetOf, type WorkloadPorts } from './workload-ports.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with a Service of a cluster. */
 export function analyzeService(service: Service, world: World, tell: Tell): void {
-  if (ownNamespaces.has(service.namespace) || service.external) return
+  if (orchestratorNamespaces.has(service.namespace) || service.external) return
   checkProtocols(service, world, tell)
   const selector = selectorOf(service)
   if (!selector) return

@@ -6,8 +6,8 @@ import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import type { InjectionConfiguration, Selector } from './configuration.ts'
 import type { Pod } from './pod.ts'
 
-/** Namespaces of the orchestrator, whose pods never get a sidecar. */
-export const ignoredNamespaces: ReadonlySet<string> = new Set(['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
+/** Namespaces of the orchestrator, whose pods never get a sidecar and which nobody configures. */
+export const orchestratorNamespaces: ReadonlySet<string> = new Set(['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
 
 /** A decision and its reason, as a clause about the pod. */
 export interface Decision {
@@ -25,7 +25,8 @@ const no = (reason: string): Decision => ({ isInjected: false, reason })
 const isForWindows = ({ os, nodeSelector }: Pod['spec']): boolean =>
   mapping(os).name === 'windows' || mapping(nodeSelector)['kubernetes.io/os'] === 'windows'
 
-const isYes = (asked: string): boolean => /^(y|yes|true|on)$/i.test(asked)
+/** Whether the value of `sidecar.<domain>/inject` asks for a sidecar. */
+export const isYes = (asked: string): boolean => /^(y|yes|true|on)$/i.test(asked)
 
 /** Decides: the first rule that applies counts. */
 export function decideInjection(
@@ -36,7 +37,7 @@ export function decideInjection(
 ): Decision {
   if (isForWindows(spec)) return no('it runs on Windows (os, nodeSelector), and the agent does not')
   if (spec.hostNetwork === true) return no('it uses the network of its node (hostNetwork)')
-  if (ignoredNamespaces.has(namespace)) return no(`namespace ${namespace} belongs to the orchestrator`)
+  if (orchestratorNamespaces.has(namespace)) return no(`namespace ${namespace} belongs to the orchestrator`)
   const key = meshKey(names, 'sidecar', 'inject')
   const asked = givenIn(annotations, key, names)
   if (asked !== undefined && asked !== '')
