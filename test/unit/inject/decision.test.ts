@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { type DecisionRules, decideInjection, ignoredNamespaces } from '../../../src/inject/decision.ts'
+import { type DecisionRules, decideInjection, orchestratorNamespaces } from '../../../src/inject/decision.ts'
 import { readPod } from '../../../src/inject/pod.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 
 const names = meshNames('mesh.io')
-const namespaces = ['shop', ...ignoredNamespaces]
+const namespaces = ['shop', ...orchestratorNamespaces]
 const keys = ['sidecar.mesh.io/inject', 'sidecar.istio.io/inject']
 /** What an annotation says: asks, forbids, or nothing. */
 const annotations = {
@@ -37,7 +37,7 @@ describe('the decision on injection', () => {
                   const rules = { policy, neverInjectSelector: selectors[never], alwaysInjectSelector: selectors[always] }
                   const expected =
                     hostNetwork !== true &&
-                    !ignoredNamespaces.has(namespace) &&
+                    !orchestratorNamespaces.has(namespace) &&
                     (asked ?? (selects(never) ? false : selects(always) ? true : policy === 'enabled'))
                   const about = JSON.stringify({ hostNetwork, namespace, key, value, never, always, policy })
                   if (decide({ metadata, spec: { hostNetwork } }, namespace, rules) !== expected) expect.fail(about)
