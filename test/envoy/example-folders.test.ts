@@ -41,7 +41,7 @@ const checks: Readonly<Record<string, (port: number, first: HttpBackend) => Prom
 }
 
 /** Folders with a check of their own elsewhere (examples/README.md). */
-const elsewhere = ['networks', 'operating', 'rate-limits', 'two-workloads']
+const elsewhere = ['networks', 'operating', 'rate-limits', 'two-networks', 'two-workloads']
 
 describe(`the examples, Envoy ${version}`, () => {
   const applications = [new HttpBackend('first'), new HttpBackend('second')] as const
