@@ -41,7 +41,10 @@ export interface IngressBackend {
   readonly path: string
 }
 
-/** A workload that selectors may match: a pod, a template of pods, or an entry, with the labels of the pods. */
+/**
+ * A workload that selectors may match: a pod, a template of pods, or an entry, with the labels of the pods. Their names are as the source has them;
+ * analyzers are given them in the mesh form (`MeshFacts.setWorkload`).
+ */
 export interface Workload extends Resource {
   /** What is known of its pods beside the labels; undefined: nothing. */
   readonly pod?: PodDetails

@@ -18,7 +18,7 @@ export function checkSelected(object: ConfigObject, world: World, tell: Tell): v
   if (world.servicesIn(namespace).some((service) => serves(service, labels))) return
   const entries = world.claimants(selectingEntries(namespace)) as readonly ConfigObject<ServiceEntrySpec>[]
   if (entries.some(({ spec }) => labelsMatch(spec.workloadSelector?.labels, labels))) return
-  const has = Object.keys(labels).length === 0 ? 'no labels' : `the labels ${labelText(labels)}`
+  const has = Object.keys(labels).length === 0 ? 'no labels' : `the labels ${labelText(labels, world)}`
   tell(
     'MESH0015',
     'spec',

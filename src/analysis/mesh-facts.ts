@@ -258,8 +258,9 @@ export class MeshFacts implements World {
     this.#touch(`secrets ${namespace}`)
   }
 
-  /** Sets or removes a workload. */
-  setWorkload(key: string, now: Workload | undefined): void {
+  /** Sets or removes a workload. Its labels count in the mesh form, as those of selectors do, whichever form its source has. */
+  setWorkload(key: string, given: Workload | undefined): void {
+    const now = given && { ...given, labels: this.names.canonicalKeys(given.labels) }
     const before = this.#workloads.get(key)
     if (now) {
       this.#workloads.set(key, now)

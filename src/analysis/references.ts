@@ -75,11 +75,16 @@ export function someWorkload(labels: Labels, namespace: string | undefined, worl
   return found && workloadKinds.every((kind) => world.isRead(kind, namespace)) ? false : undefined
 }
 
-/** Labels for a message, in order. */
-export const labelText = (labels: Labels): string =>
+/** Labels for a message, in order. Of a name of the mesh both spellings are there, since which of them an object has is not known. */
+export const labelText = (labels: Labels, { names }: World): string =>
   Object.entries(labels)
     .sort(([one], [other]) => compare(one, other))
-    .map(([key, value]) => `${key}=${value}`)
+    .map(([key, value]) =>
+      names
+        .keySpellings(key)
+        .map((spelling) => `${spelling}=${value}`)
+        .join(' or '),
+    )
     .join(',')
 
 /** Whether it is certain that no service has a host: all objects that could give it were read, and it is not that of the API server of every cluster. */

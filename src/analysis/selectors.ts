@@ -14,9 +14,9 @@ export function analyzeSelector(object: ConfigObject, world: World, tell: Tell):
   const namespace = selectedNamespace(object, world)
   if (someWorkload(labels, namespace, world) !== false) return
   const where = namespace === undefined ? '' : ` of the namespace ${namespace}`
-  tell('IST0127', selectorPath(object.spec), `no workload${where} has the labels ${labelText(labels)}, so it has no effect at present`, () => {
+  tell('IST0127', selectorPath(object.spec), `no workload${where} has the labels ${labelText(labels, world)}, so it has no effect at present`, () => {
     const renamed = renamedLabels(labels)
-    return renamed && someWorkload(renamed, namespace, world) ? `; one has ${labelText(renamed)}` : ''
+    return renamed && someWorkload(renamed, namespace, world) ? `; one has ${labelText(renamed, world)}` : ''
   })
 }
 

@@ -24,7 +24,7 @@ export function analyzeServiceEntry(entry: ConfigObject<ServiceEntrySpec>, world
     tell(
       'IST0127',
       'spec.workloadSelector.labels',
-      `no workload of the namespace ${entry.namespace} has the labels ${labelText(labels)}, so its hosts have no endpoints at present`,
+      `no workload of the namespace ${entry.namespace} has the labels ${labelText(labels, world)}, so its hosts have no endpoints at present`,
     )
   for (const [index, { number, name, protocol }] of (spec.ports ?? []).entries()) {
     const at = `spec.ports[${index}]`

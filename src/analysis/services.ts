@@ -22,7 +22,7 @@ export function analyzeService(service: Service, world: World, tell: Tell): void
     tell(
       'IST0127',
       'spec.selector',
-      `no workload of the namespace ${service.namespace} has the labels ${labelText(selector)}, so it has no endpoints at present: correct the labels`,
+      `no workload of the namespace ${service.namespace} has the labels ${labelText(selector, world)}, so it has no endpoints at present: correct the labels`,
     )
 }
 

@@ -60,7 +60,7 @@ function checkMatch(
 ): void {
   const isNowhere = sourceNamespace && tellNoNamespace(sourceNamespace, ', so no request matches', { at: `${at}.sourceNamespace`, world, tell })
   if (!isNowhere && sourceLabels && Object.keys(sourceLabels).length > 0 && someWorkload(sourceLabels, sourceNamespace || undefined, world) === false)
-    tell('IST0127', `${at}.sourceLabels`, `no workload has the labels ${labelText(sourceLabels)}, so no request matches at present`)
+    tell('IST0127', `${at}.sourceLabels`, `no workload has the labels ${labelText(sourceLabels, world)}, so no request matches at present`)
   const { gateways = ['mesh'], hosts = [] } = object.spec
   if (port === undefined || gateways.some((name) => name !== 'mesh')) return
   const services = hosts.map((host) => servicesOf(completeHost(host, object.namespace, world.domain), world))

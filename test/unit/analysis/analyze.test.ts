@@ -41,6 +41,36 @@ function messages(...documents: string[]): string[] {
 }
 
 describe('the analysis of configuration', () => {
+  it('takes both spellings of the labels of the mesh for one, of workloads and of what selects them', () => {
+    const aliases = '{service.istio.io/canonical-name: web, service.istio.io/canonical-revision: v1, topology.istio.io/network: one}'
+    for (const [of, by] of [
+      ['istio.io', 'istio.io'],
+      ['istio.io', 'mesh.io'],
+      ['mesh.io', 'istio.io'],
+    ] as const) {
+      const documents = [
+        deployment('shop', aliases.replaceAll('istio.io', of)),
+        ...[
+          service('shop/web', http, 'selector: {service.istio.io/canonical-name: web}'),
+          object('DestinationRule', 'shop/r', '{host: web, subsets: [{name: v1, labels: {service.istio.io/canonical-revision: v1}}]}'),
+          object('AuthorizationPolicy', 'shop/p', '{selector: {matchLabels: {topology.istio.io/network: one}}, rules: [{}]}', 'security'),
+          object('Sidecar', 'shop/s', '{workloadSelector: {labels: {topology.istio.io/network: one}}, egress: [{hosts: ["./*"]}]}'),
+        ].map((document) => document.replaceAll('istio.io', by)),
+      ]
+      expect(found(...documents).filter((line) => line.startsWith('IST0127'))).to.deep.equal([])
+      expect(found(...documents.map((document) => document.replace('canonical-revision: v1}}', 'canonical-revision: v2}}')))).to.include(
+        'IST0127 DestinationRule/shop/r spec.subsets[0].labels',
+      )
+    }
+  })
+
+  it('names the labels of the mesh in both spellings, so also in that of the object', () => {
+    const policy = object('AuthorizationPolicy', 'shop/p', '{selector: {matchLabels: {topology.istio.io/network: one}}, rules: [{}]}', 'security')
+    expect(messages(deployment('shop', '{app: web}'), policy)).to.deep.equal([
+      'no workload of the namespace shop has the labels topology.mesh.io/network=one or topology.istio.io/network=one, so it has no effect at present',
+    ])
+  })
+
   it('finds nothing in configuration that is right', () => {
     const all = [
       namespace('shop', '{mesh-injection: enabled}'),

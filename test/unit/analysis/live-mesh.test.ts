@@ -286,6 +286,22 @@ describe('the analysis of a running service', () => {
     expect(says(inForce(first, false), inForce(second, false))).to.deep.equal([])
   })
 
+  it('takes both spellings of the labels of the mesh for one in pods, as their source has read them', () => {
+    const given = pod('a/p', '{service.istio.io/canonical-name: web}')
+    const said = (label: string) => {
+      const mesh = live()
+      const policy = document('AuthorizationPolicy', 'a/q', `{selector: {matchLabels: {service.istio.io/${label}: web}}, rules: [{}]}`, 'security')
+      for (const object of parseConfigFile('f', policy, names).objects) mesh.apply(inForce(object, true))
+      mesh.apply(seen(given))
+      const [entry] = parseConfigFile('f', document('Sidecar', 'a/p', '{}'), names).objects
+      mesh.apply({ type: 'ObjectInForce', key: 'Pod/a/p', object: { ...(entry as ConfigObject), kind: 'Pod', spec: {} } })
+      mesh.refresh()
+      return found(mesh).map(({ code, path }) => `${code} ${path}`)
+    }
+    expect(said('canonical-name')).to.deep.equal([])
+    expect(said('canonical-revision')).to.deep.equal(['IST0127 spec.selector.matchLabels'])
+  })
+
   it('has what is wrong with the networks of the mesh in force', () => {
     const mesh = live()
     const networks = (fromRegistry: string) => ({ networks: { net: { endpoints: [{ fromRegistry }] } } })
