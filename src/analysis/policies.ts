@@ -10,17 +10,17 @@ import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { checkPeerPorts, checkRulePorts } from './policy-ports.ts'
 import { checkRules } from './policy-rules.ts'
-import { listed, tellNoNamespace } from './references.ts'
+import { listed } from './references.ts'
 import { selectorPath } from './selectors.ts'
 import { checkKeys } from './token-keys.ts'
 import { servicesFor, sidecarWorkloads } from './workload-ports.ts'
 import type { World } from './world.ts'
 
-/** Tells the namespaces, the provider and the ports that a policy names and that do not exist. */
+/** Tells the provider, the ports and the values of rules that a policy names and that do not exist. */
 export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPolicySpec>, world: World, tell: Tell): void {
   checkRulePorts(object, world, tell)
   checkRules(object, world, tell)
-  const { provider, rules = [] } = object.spec
+  const { provider } = object.spec
   const { providers } = world.mesh
   if (provider?.name && providers && !providers.includes(provider.name))
     tell(
@@ -28,11 +28,6 @@ export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPol
       'spec.provider.name',
       `extensionProviders of the mesh configuration have no ${provider.name}, so all requests that the rules match are denied${suggestion(provider.name, providers)}`,
     )
-  for (const [rule, { from }] of rules.entries())
-    for (const [number, { source }] of (from ?? []).entries())
-      for (const field of ['namespaces', 'notNamespaces'] as const)
-        for (const [index, name] of (source[field] ?? []).entries())
-          if (!name.includes('*')) tellNoNamespace(name, '', { at: `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, world, tell })
 }
 
 /** Tells keys that are not fetched, and tokens that are required where no port is HTTP. */

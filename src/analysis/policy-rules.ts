@@ -6,7 +6,7 @@ import { isHttp } from '../model/protocol.ts'
 import type { Tell } from './finding.ts'
 import { peerMode } from './peer-modes.ts'
 import { listed, tellNoNamespace } from './references.ts'
-import { methodValueFault } from './request-values.ts'
+import { innerStarFault, methodValueFault } from './request-values.ts'
 import { selectedNamespace } from './selectors.ts'
 import { servicesFor, sidecarWorkloads } from './workload-ports.ts'
 import type { World } from './world.ts'
@@ -35,6 +35,14 @@ const fieldKeys: Readonly<Record<string, string>> = {
 
 const identityKeys: ReadonlySet<string> = new Set(['source.principal', 'source.namespace', 'source.serviceAccount', 'source.trustDomain'])
 
+/** The attributes of which no value has a star. Others may have one, such as a header. */
+const starless: ReadonlySet<string> = new Set([
+  ...Object.values(fieldKeys),
+  ...['path', 'method', 'authority'].map((name) => `request.headers[:${name}]`),
+  'request.headers[host]',
+  'connection.sni',
+])
+
 const methodKeys: ReadonlySet<string> = new Set(['request.method', 'request.headers[:method]'])
 
 /** Yields what a rule asks for. */
@@ -56,7 +64,9 @@ export function checkRules(object: Policy, world: World, tell: Tell): void {
   const rules = (object.spec.rules ?? []).map((rule, index) => [...askedIn(rule, `spec.rules[${index}]`)])
   for (const asked of rules.flat()) {
     if (asked.key === 'source.principal') checkPrincipals(asked, world, tell)
-    if (methodKeys.has(asked.key)) checkMethods(asked, tell)
+    if (asked.key === 'source.namespace') checkNamespaces(asked, world, tell)
+    if (methodKeys.has(asked.key)) checkValues(asked, methodValueFault, tell)
+    if (starless.has(asked.key)) checkValues(asked, (value) => innerStarFault(value, asked.key === 'request.path'), tell)
   }
   const first = (isIt: (key: string) => boolean) => rules.flatMap((rule) => rule.find(({ key }) => isIt(key)) ?? [])
   checkTokens(
@@ -106,10 +116,15 @@ function checkPrincipals({ at, values }: Asked, world: World, tell: Tell): void 
   }
 }
 
-/** Tells methods that no request has. A rule that denies them denies nothing. */
-function checkMethods({ at, values }: Asked, tell: Tell): void {
+/** Tells namespaces that do not exist. */
+function checkNamespaces({ at, values }: Asked, world: World, tell: Tell): void {
+  for (const [index, name] of values.entries()) if (!name.includes('*')) tellNoNamespace(name, '', { at: `${at}[${index}]`, world, tell })
+}
+
+/** Tells values that no request has. A rule that denies them denies nothing. */
+function checkValues({ at, values }: Asked, fault: (value: string) => string | undefined, tell: Tell): void {
   for (const [index, value] of values.entries()) {
-    const reason = methodValueFault(value)
+    const reason = fault(value)
     if (reason !== undefined) tell('MESH0011', `${at}[${index}]`, reason)
   }
 }

@@ -433,6 +433,26 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
     },
     ...(
       [
+        ['to: [{operation: {paths: ["/a/*/b"]}}]', 'to[0].operation.paths[0]', 'to: [{operation: {paths: ["/a/{*}/b", "/a/*", "*/b", "*"]}}]'],
+        ['to: [{operation: {notPaths: ["/a/**"]}}]', 'to[0].operation.notPaths[0]', 'to: [{operation: {notPaths: ["/a/{**}"]}}]'],
+        ['to: [{operation: {hosts: ["*.x.*"]}}]', 'to[0].operation.hosts[0]', 'to: [{operation: {hosts: ["*.x", "x.*"]}}]'],
+        ['from: [{source: {principals: ["*/ns/*"]}}]', 'from[0].source.principals[0]', 'from: [{source: {principals: ["*/sa/web", "*"]}}]'],
+        [
+          'when: [{key: "request.headers[:path]", values: ["*/a/*"]}]',
+          'when[0].values[0]',
+          'when: [{key: "request.headers[accept]", values: ["*/*"]}]',
+        ],
+      ] as const
+    ).map(([wrong, path, right]) => ({
+      wrong: [admits(wrong)],
+      at: `MESH0011 AuthorizationPolicy/shop/a spec.rules[0].${path}`,
+      right: [admits(right)],
+    })),
+    ...(
+      [
+        ['uri: {prefix: "/api/*"}', 'uri.prefix', 'uri: {prefix: /api/}'],
+        ['uri: {exact: "/b/*"}', 'uri.exact', 'uri: {regex: "/b/.*"}'],
+        ['authority: {exact: "*.example"}', 'authority.exact', 'authority: {prefix: a.}, headers: {accept: {exact: "*/*"}}'],
         ['uri: {prefix: api}', 'uri.prefix', 'uri: {prefix: /api}'],
         ['uri: {exact: login}', 'uri.exact', 'uri: {exact: /login}'],
         ['uri: {exact: "*"}', 'uri.exact', 'uri: {prefix: ""}'],

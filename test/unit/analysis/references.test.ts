@@ -171,6 +171,15 @@ const fields: readonly Field[] = [
       namespaces,
     ),
   ),
+  ...['values', 'notValues'].map((list) =>
+    field(
+      'AuthorizationPolicy',
+      `spec.rules[0].when[0].${list}[0]`,
+      'IST0101',
+      (name) => secured('AuthorizationPolicy', `{rules: [{when: [{key: source.namespace, ${list}: [${name}]}]}]}`),
+      namespaces,
+    ),
+  ),
   field('WorkloadEntry', 'spec', 'MESH0015', (name) => mesh('WorkloadEntry', 'shop/w', `{address: 10.0.0.1, labels: ${name}}`), labels),
   field('WorkloadGroup', 'spec', 'MESH0015', (name) => mesh('WorkloadGroup', 'shop/w', `{metadata: {labels: ${name}}, template: {}}`), labels),
 ]
