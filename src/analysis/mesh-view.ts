@@ -18,7 +18,7 @@ import { readDocuments } from '../config/yaml-documents.ts'
 import { proxyImageOf } from '../inject/proxy-image.ts'
 import { injectorNames } from '../orchestrator/injector-object.ts'
 import { settingsNames } from '../orchestrator/settings-object.ts'
-import type { MeshView } from './world.ts'
+import type { MeshView, ProviderView } from './world.ts'
 
 /** What the view takes from the variables of the process. */
 export interface ViewFeatures {
@@ -41,15 +41,25 @@ export function viewOf(
     trustDomains: [mesh.trustDomain, ...mesh.trustDomainAliases],
     allowedKeyAddresses: features.PILOT_JWKS_ALLOWED_ADDRESSES,
     rootNamespace: mesh.rootNamespace || features.POD_NAMESPACE,
-    providers: given && (given.extensionProviders ?? []).map(({ name }) => name),
+    providers: given && (given.extensionProviders ?? []).map(providerView),
     exportTo: { services: mesh.defaultServiceExportTo, virtualServices: mesh.defaultVirtualServiceExportTo },
     registries: Object.entries(networks?.networks ?? {}).flatMap(([network, { endpoints = [] }]) =>
       endpoints.flatMap(({ fromRegistry }, index) =>
         fromRegistry ? { name: fromRegistry, path: `networks.${network}.endpoints[${index}].fromRegistry` } : [],
       ),
     ),
+    gatewayHosts: Object.entries(networks?.networks ?? {}).flatMap(([network, { gateways = [] }]) =>
+      gateways.flatMap(({ registryServiceName: host }, index) =>
+        host ? { host, path: `networks.${network}.gateways[${index}].registryServiceName` } : [],
+      ),
+    ),
     proxyImage,
   }
+}
+
+function providerView({ name, envoyExtAuthzHttp, envoyExtAuthzGrpc }: NonNullable<MeshConfig['extensionProviders']>[number]): ProviderView {
+  const { service, port } = envoyExtAuthzHttp ?? envoyExtAuthzGrpc ?? {}
+  return { name, service, port }
 }
 
 /** What is wrong with the text of a field. */

@@ -8,13 +8,14 @@ import { suggestion } from '../model/edit-distance.ts'
 import { isHttp } from '../model/protocol.ts'
 import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
+import { hostSuggestion } from './near-hosts.ts'
 import { checkPeerPorts, checkRulePorts } from './policy-ports.ts'
 import { checkRules } from './policy-rules.ts'
-import { listed } from './references.ts'
+import { isAbsent, listed } from './references.ts'
 import { selectorPath } from './selectors.ts'
 import { checkKeys } from './token-keys.ts'
 import { servicesFor, sidecarWorkloads } from './workload-ports.ts'
-import type { World } from './world.ts'
+import type { ProviderView, World } from './world.ts'
 
 /** Tells the provider, the ports and the values of rules that a policy names and that do not exist. */
 export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPolicySpec>, world: World, tell: Tell): void {
@@ -22,12 +23,31 @@ export function analyzeAuthorizationPolicy(object: ConfigObject<AuthorizationPol
   checkRules(object, world, tell)
   const { provider } = object.spec
   const { providers } = world.mesh
-  if (provider?.name && providers && !providers.includes(provider.name))
-    tell(
-      'IST0101',
-      'spec.provider.name',
-      `extensionProviders of the mesh configuration have no ${provider.name}, so all requests that the rules match are denied${suggestion(provider.name, providers)}`,
-    )
+  if (!provider?.name || !providers) return
+  const reason = providerFault(provider.name, providers, world)
+  if (reason !== undefined) tell('IST0101', 'spec.provider.name', reason)
+}
+
+/** Returns why no request that the rules of a policy match is admitted: its provider is not there, or the service that this one asks. */
+function providerFault(name: string, providers: readonly ProviderView[], world: World): string | undefined {
+  const found = providers.find((provider) => provider.name === name)
+  const consequence = 'so all requests that the rules match are denied'
+  if (!found) {
+    const names = providers.map((provider) => provider.name)
+    return `extensionProviders of the mesh configuration have no ${name}, ${consequence}${suggestion(name, names)}`
+  }
+  const { service, port = 0 } = found
+  if (service === undefined) return undefined
+  const slash = service.indexOf('/')
+  const [namespace, host] = [service.slice(0, Math.max(slash, 0)), service.slice(slash + 1)]
+  const services = world.services(host).filter((each) => namespace === '' || each.namespace === namespace)
+  const asked = `the provider ${name} of the mesh configuration asks ${service}`
+  if (services.length === 0)
+    return isAbsent(host, world)
+      ? `${asked}, and there is no such service, ${consequence}${hostSuggestion(host, namespace || world.mesh.rootNamespace, world)}`
+      : undefined
+  const numbers = services.flatMap(({ ports }) => ports.map(({ number }) => number))
+  return numbers.includes(port) ? undefined : `${asked}:${port}, and the service has only the ports ${listed(numbers.map(String))}, ${consequence}`
 }
 
 /** Tells keys that are not fetched, and tokens that are required where no port is HTTP. */

@@ -8,6 +8,14 @@ import type { Meeting } from './claimants.ts'
 
 type Labels = Readonly<Record<string, string>>
 
+/** A provider, and the service that an external authorizer asks. */
+export interface ProviderView {
+  readonly name: string
+  /** `<host>` or `<namespace>/<host>`; undefined: the provider is no external authorizer. */
+  readonly service: string | undefined
+  readonly port: number | undefined
+}
+
 /** What analyzers look at in the settings of the mesh. */
 export interface MeshView {
   /** Whether Gateways select workloads of their own namespace only (`PILOT_SCOPE_GATEWAY_TO_NAMESPACE`). */
@@ -17,11 +25,13 @@ export interface MeshView {
   readonly trustDomains: readonly string[]
   /** The special addresses from which keys of tokens are fetched nonetheless (`PILOT_JWKS_ALLOWED_ADDRESSES`). */
   readonly allowedKeyAddresses: string
-  /** The names of `extensionProviders`; undefined: the mesh configuration is not known. */
-  readonly providers: readonly string[] | undefined
+  /** The `extensionProviders`; undefined: the mesh configuration is not known. */
+  readonly providers: readonly ProviderView[] | undefined
   readonly exportTo: { readonly services: readonly string[]; readonly virtualServices: readonly string[] }
   /** The registries that networks name, with their place in the text. */
   readonly registries: readonly { readonly name: string; readonly path: string }[]
+  /** The hosts of services that networks name as their gateways, with their place in the text. */
+  readonly gatewayHosts: readonly { readonly host: string; readonly path: string }[]
   /** The image of sidecars that the configuration of injection gives; undefined: it is not known. */
   readonly proxyImage: string | undefined
 }

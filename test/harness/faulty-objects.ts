@@ -24,6 +24,10 @@ export const workload = (
 }
 const configMap = (name: string, key: string, text: string) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, namespace: mesh-system}\ndata: {${key}: ${JSON.stringify(text)}}`
+const authorizer = (name: string, port = 80) =>
+  configMap('mesh', 'mesh', `extensionProviders: [{name: asker, envoyExtAuthzGrpc: {service: ${name}, port: ${port}}}]`)
+const gatewayOfNetwork = (name: string) =>
+  configMap('mesh', 'meshNetworks', `networks: {net: {gateways: [{registryServiceName: ${name}, port: 80}]}}`)
 const injected = namespace('shop', '{mesh-injection: enabled}')
 const labels = 'labels: {app: web}'
 const proxied = (image: string) => `containers: [{name: app, image: app}, {name: mesh-proxy, image: ${image}}]`
@@ -118,7 +122,22 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
     {
       wrong: [custom, configMap('mesh', 'mesh', 'extensionProviders: [{name: askr, envoyExtAuthzGrpc: {service: a.b, port: 1}}]')],
       at: at('0101 AuthorizationPolicy/shop/p spec.provider.name'),
-      right: [custom, configMap('mesh', 'mesh', 'extensionProviders: [{name: asker, envoyExtAuthzGrpc: {service: a.b, port: 1}}]')],
+      right: [custom, web, authorizer('web.shop.svc.cluster.local')],
+    },
+    ...['wbe.shop.svc.cluster.local', 'bank/web.shop.svc.cluster.local', 'web'].map((name) => ({
+      wrong: [custom, web, authorizer(name)],
+      at: at('0101 AuthorizationPolicy/shop/p spec.provider.name'),
+      right: [custom, web, authorizer('shop/web.shop.svc.cluster.local')],
+    })),
+    {
+      wrong: [custom, web, authorizer('web.shop.svc.cluster.local', 81)],
+      at: at('0101 AuthorizationPolicy/shop/p spec.provider.name'),
+      right: [custom, entry('shop/e', 'resolution: DNS'), authorizer('a.example')],
+    },
+    {
+      wrong: [web, gatewayOfNetwork('wbe.shop.svc.cluster.local')],
+      at: at('0101 MeshNetworks// networks.net.gateways[0].registryServiceName'),
+      right: [web, gatewayOfNetwork('Web.shop.svc.cluster.local')],
     },
   ],
   IST0102: [
