@@ -52,6 +52,8 @@ export interface Workload extends Resource {
 
 /** What analyzers look at in a pod or template. */
 export interface PodDetails {
+  /** Labels and annotations with the names that the source has. */
+  readonly labels: Labels
   readonly annotations: Labels
   readonly containers: readonly Container[]
   readonly hostNetwork: boolean

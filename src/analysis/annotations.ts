@@ -62,11 +62,11 @@ const annotations: ReadonlyMap<string, Annotation> = new Map<string, Annotation>
   } satisfies Record<string, Annotation>),
 ])
 
-/** Subdomains whose annotations tools of the installation set as they like. */
-const ofTools = new Set(['operator.', 'install.operator.', 'internal.', 'ambient.', 'gateway.', 'istio-release.'])
+/** Subdomains whose annotations and labels tools of the installation set as they like. */
+export const ofTools = new Set(['operator.', 'install.operator.', 'internal.', 'ambient.', 'gateway.', 'istio-release.'])
 
-/** Returns the annotation's name without the domain of its prefix; undefined for one that is not the mesh's. */
-function ownName(key: string, domain: string): string | undefined {
+/** Returns the name of an annotation or label without the domain of its prefix; undefined for one that is not the mesh's. */
+export function ownName(key: string, domain: string): string | undefined {
   const slash = key.indexOf('/')
   const owner = key.slice(0, Math.max(slash, 0))
   if (owner !== domain && !owner.endsWith(`.${domain}`)) return undefined

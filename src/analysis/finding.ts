@@ -118,7 +118,7 @@ export const codes = {
   IST0133: row(
     'SchemaWarning',
     'warning',
-    'a field without effect, an unknown field or protocol, weights that are no percentages, tries longer than the request, a label for injection that is neither enabled nor disabled, an object that several files define',
+    'a field without effect, an unknown field or protocol, weights that are no percentages, tries longer than the request, a label for injection that is neither enabled nor disabled, a misspelt label of the mesh, an object that several files define',
     'correct or remove the field',
   ),
   IST0134: row(

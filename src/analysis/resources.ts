@@ -42,19 +42,21 @@ export function backendsOf({ spec: given }: Mapping): IngressBackend[] {
  */
 export function workloadOf(value: Mapping, resource: Resource): Workload | undefined {
   const { kind } = resource
-  if (kind === 'Pod') return { ...resource, pod: detailsOf(value, resource.annotations) }
+  if (kind === 'Pod') return { ...resource, pod: detailsOf(value, resource) }
   const pod = templatePath(kind)
     .split('.')
     .reduce<unknown>((at, field) => mapping(at)[field], value)
   if (!templated.has(kind) && (kind === 'Service' || !Array.isArray(mapping(mapping(pod).spec).containers))) return undefined
   const metadata = mapping(mapping(pod).metadata)
-  return { ...resource, labels: texts(metadata.labels), pod: detailsOf(mapping(pod), texts(metadata.annotations)) }
+  const own = { labels: texts(metadata.labels), annotations: texts(metadata.annotations) }
+  return { ...resource, labels: own.labels, pod: detailsOf(mapping(pod), own) }
 }
 
-function detailsOf({ spec: given, status }: Mapping, annotations: Readonly<Record<string, string>>): PodDetails {
+function detailsOf({ spec: given, status }: Mapping, { labels, annotations }: Pick<PodDetails, 'labels' | 'annotations'>): PodDetails {
   const spec = mapping(given)
   const { phase } = mapping(status)
   return {
+    labels,
     annotations,
     containers: [...listOf(spec.containers), ...listOf(spec.initContainers)].map(containerOf),
     hostNetwork: spec.hostNetwork === true,

@@ -64,6 +64,27 @@ describe('the analysis of configuration', () => {
     }
   })
 
+  it('tells labels of the mesh on Namespaces and pods that are misspelt, with the one that may be meant in the same spelling, and no others', () => {
+    const said = (labels: string) => [
+      ...messages(namespace('shop', labels)).map((message) => `Namespace: ${message}`),
+      ...messages(deployment('shop', labels)).map((message) => `Pod: ${message}`),
+    ]
+    const meant = (label: string, ...on: string[]) =>
+      on.map((kind) => `${kind}: it is no label of the mesh, so it has no effect; did you mean "${label}"?`)
+    expect(said('{istio-injecton: enabled}')).to.deep.equal(meant('istio-injection', 'Namespace'))
+    expect(said('{mesh-injecton: enabled}')).to.deep.equal(meant('mesh-injection', 'Namespace'))
+    expect(said('{istio.io/rve: canary}')).to.deep.equal(meant('istio.io/rev', 'Namespace', 'Pod'))
+    expect(said('{mesh.io/inject: "true"}')).to.deep.equal(meant('sidecar.mesh.io/inject', 'Namespace', 'Pod'))
+    expect(said('{topology.istio.io/netwrk: one}')).to.deep.equal(meant('topology.istio.io/network', 'Namespace', 'Pod'))
+    expect(said('{sidecar.istio.io/injct: "true"}')).to.deep.equal(meant('sidecar.istio.io/inject', 'Namespace', 'Pod'))
+    expect(said('{sidecar.istio.io/inject: maybe}')).to.deep.equal(['Pod: "maybe" is neither "true" nor "false", so it has no effect on injection'])
+    const others = ['istio: ingressgateway', 'istio.io/dataplane-mode: none', 'istio.io/env: a', 'example.com/rve: a', 'operator.istio.io/tag: a']
+    expect(said(`{${[...others, 'sidecar.istio.io/inject: "false"', 'app.kubernetes.io/name: a', 'injection: a'].join(', ')}}`)).to.deep.equal([])
+    expect(found(deployment('shop', '{sidecar.istio.io/injct: "true"}'))).to.deep.equal([
+      'IST0133 Deployment/shop/d spec.template.metadata.labels[sidecar.istio.io/injct]',
+    ])
+  })
+
   it('names the labels of the mesh in both spellings, so also in that of the object', () => {
     const policy = object('AuthorizationPolicy', 'shop/p', '{selector: {matchLabels: {topology.istio.io/network: one}}, rules: [{}]}', 'security')
     expect(messages(deployment('shop', '{app: web}'), policy)).to.deep.equal([
