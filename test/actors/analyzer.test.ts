@@ -2,6 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { FoundNow } from '../../protocols/messages/analysis.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
@@ -85,6 +86,34 @@ describe('the analyzer', () => {
     discovery.remove('many.yaml')
     await becomes()
     await until('the lines about those that were told', () => lines(/no longer: IST0101 VirtualService ns\/many-/g).length === told)
+  })
+
+  it('says how many of those that it told of have gone, beyond those with a line', async () => {
+    const before = discovery.log().length
+    const lines = (part: RegExp) => [...discovery.log().slice(before).matchAll(part)]
+    const told = () => lines(/warning MESH0014 ServiceEntry ns\/e-/g).length
+    const write = (file: string, numbers: readonly number[]) =>
+      discovery.write(
+        file,
+        numbers
+          .map(
+            (index) =>
+              `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: e-${index}, namespace: ns}\nspec: {hosts: [e-${index}.example], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]}`,
+          )
+          .join('\n---\n'),
+      )
+    write('first.yaml', [1, 2, 3, 4, 5])
+    await until('the first lines', () => told() === 5)
+    // Five lines of a code are logged in ten seconds.
+    await setTimeout(10_500)
+    write('second.yaml', [6, 7, 8, 9, 10])
+    await until('all lines', () => told() === 10)
+    discovery.remove('first.yaml')
+    discovery.remove('second.yaml')
+    const counted = () => lines(/info\tanalysis\tno longer: (\d+) further findings; /g).reduce((sum, [, count]) => sum + Number(count), 0)
+    await until('all to be told or counted', () => lines(/no longer: MESH0014 ServiceEntry ns\/e-/g).length + counted() === 10)
+    expect(counted()).to.equal(5)
+    await becomes()
   })
 })
 

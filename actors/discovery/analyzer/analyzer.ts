@@ -46,9 +46,10 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
   readonly #bounds = new LineBounds()
   /** The findings that were logged, by object. */
   readonly #logged = new Map<string, ReadonlyMap<string, Finding>>()
-  /** Findings whose lines were suppressed, so that nobody is told when they go; and how many came since the last line about that. */
+  /** Findings whose lines were suppressed, so that nobody is told when they go; and how many came, and told ones went, since the last line about that. */
   readonly #untold = new WeakSet<Finding>()
   #untoldNow = 0
+  #untoldGone = 0
   #isComplete = false
   #timer: Timer | undefined
   #statuses: Peer<ObjectAnalysed> | undefined
@@ -141,7 +142,7 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
     }
     for (const [id, finding] of before) {
       const kept = now.get(id)
-      if (!kept && !this.#untold.delete(finding)) this.#log(finding, false)
+      if (!kept && !this.#untold.delete(finding) && !this.#log(finding, false)) this.#untoldGone++
       // Later findings of the same field stand for the first one, with what was told of it.
       else if (kept && kept !== finding && this.#untold.delete(finding)) this.#untold.add(kept)
     }
@@ -149,11 +150,13 @@ class Analyzer implements Behaviour<Told, ObjectAnalysed> {
     else this.#logged.delete(key)
   }
 
-  /** Logs how many findings came that were not told by themselves. */
+  /** Logs how many findings came and went that were not told by themselves. */
   #logUntold(): void {
-    if (this.#untoldNow === 0) return
-    this.#context.log('analysis').warn(`${this.#untoldNow} further findings came; all are on /debug/analysisz`)
+    const log = this.#context.log('analysis')
+    if (this.#untoldNow > 0) log.warn(`${this.#untoldNow} further findings came; all are on /debug/analysisz`)
+    if (this.#untoldGone > 0) log.info(`no longer: ${this.#untoldGone} further findings; those that are left are on /debug/analysisz`)
     this.#untoldNow = 0
+    this.#untoldGone = 0
   }
 
   /** Logs a finding that came or has gone. Returns whether it was told: very many alike are not. */
