@@ -12,7 +12,7 @@ import { isOfTool, itemsOf, noObject, spellingsOf, unreadList } from './lists.ts
 import { metadataRemarks } from './metadata.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
-import { isPolicyKind, meantGroup, meantKind, meantPolicy, recognise } from './recognise.ts'
+import { isPolicyKind, meantKind, meantPolicy, meantText, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, mapping, noText, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
@@ -531,7 +531,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
     return {
       unknown: {
         path: kindName === meant ? 'apiVersion' : 'kind',
-        reason: `unknown ${written}: did you mean ${meant} of ${meantGroup(meant, apiVersion, names)}?`,
+        reason: `unknown ${written}: ${meantText(meant, apiVersion, names)}`,
       },
     }
   if (kindName !== '' && apiVersion !== '') {
@@ -563,7 +563,7 @@ function readUnknownKind(
   if ('near' in kind)
     report.faults.unshift({
       path: value.kind === kindName ? 'apiVersion' : 'kind',
-      reason: `unknown ${what}: did you mean ${kindName} of ${meantGroup(kindName, String(value.apiVersion), names)}?`,
+      reason: `unknown ${what}: ${meantText(kindName, String(value.apiVersion), names)}`,
     })
   else report.faults.length = 0
   if ('written' in kind) report.warnings.push({ path: 'kind', reason: `unknown ${what}; the document is left out` })

@@ -64,11 +64,16 @@ export function meantKind(kindName: string, apiVersion: string, names: MeshNames
   return isOurs || mayBeOurs || !apiVersion.includes('/') ? near.kind.name : undefined
 }
 
-/** Returns the group of a kind as a suggestion names it: in the form, of the mesh or of the alias, that is nearer to what is written. */
-export function meantGroup(kindName: string, apiVersion: string, names: MeshNames): string {
-  const written = groupOf(apiVersion).slice(0, 100)
-  const [own, alias] = [names.domain, 'istio.io'].map((domain) => `${kinds.get(kindName)?.group}.${domain}`) as [string, string]
-  return distance(written, alias) < distance(written, own) || written.endsWith('.istio.io') ? alias : own
+/**
+ * Returns the suggestion of a kind, with its group in the form, of the mesh or of the alias, that is nearer to what is written. Of a group that is
+ * right and stands alone, the version is what is missing.
+ */
+export function meantText(kindName: string, apiVersion: string, names: MeshNames): string {
+  const written = (apiVersion.includes('/') ? groupOf(apiVersion) : apiVersion).slice(0, 100)
+  const kind = kinds.get(kindName)
+  const [own, alias] = [names.domain, 'istio.io'].map((domain) => `${kind?.group}.${domain}`) as [string, string]
+  if (apiVersion === own || apiVersion === alias) return `the version is missing: did you mean ${kindName} of ${apiVersion}/${kind?.versions.at(-1)}?`
+  return `did you mean ${kindName} of ${distance(written, alias) < distance(written, own) || written.endsWith('.istio.io') ? alias : own}?`
 }
 
 const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '')

@@ -197,6 +197,15 @@ describe('the parser of configuration files', () => {
         ],
         foreign: new Map(),
       })
+    for (const [apiVersion, kind, meant] of [
+      ['networking.istio.io', 'VirtualService', 'VirtualService of networking.istio.io/v1'],
+      ['networking.mesh.io', 'VirtualServise', 'VirtualService of networking.mesh.io/v1'],
+      ['security.istio.io', 'AuthorizationPolicy', 'AuthorizationPolicy of security.istio.io/v1'],
+    ] as const)
+      expect(
+        document(apiVersion, kind).faults.map(({ reason }) => reason),
+        apiVersion,
+      ).to.deep.equal([`unknown kind "${kind}", apiVersion "${apiVersion}": the version is missing: did you mean ${meant}?`])
     for (const [apiVersion, kind] of [
       ['networking.k8s.io/v1', 'Gateway'],
       ['install.istio.io/v1alpha1', 'IstioOperator'],
