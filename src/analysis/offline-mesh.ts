@@ -20,7 +20,7 @@ import { MeshState } from '../snapshot/state.ts'
 import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, type Setting, viewOf } from './mesh-view.ts'
-import { backendsOf, resourceOf, workloadOf } from './resources.ts'
+import { backendsOf, resourceOf, templatePath, workloadOf } from './resources.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -114,8 +114,10 @@ export class OfflineMesh {
   }
 
   /** Tells the mistakes in the metadata of an object that is not read as one of the mesh's, and so not by itself. */
-  #tellMetadata({ metadata }: Mapping, resource: Resource): void {
-    for (const { path, reason } of metadataRemarks(metadata))
+  #tellMetadata(value: Mapping, resource: Resource): void {
+    const at = `${templatePath(resource.kind)}.metadata`
+    const ofTemplate = at.split('.').reduce<unknown>((holder, field) => mapping(holder)[field], value)
+    for (const { path, reason } of [...metadataRemarks(value.metadata), ...metadataRemarks(ofTemplate, at)])
       this.warnings.push({ ...readPlace(resource.place), key: resourceKey(resource), path, reason })
   }
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { metadataRemarks } from '../../../src/config/metadata.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { testSettings } from '../../harness/settings.ts'
@@ -39,6 +40,35 @@ describe('metadata of documents', () => {
         `metadata.namespace: "${namespace}" is not a name that a namespace can have: at most 63 lower-case letters, digits and "-", which begins and ends with a letter or digit`,
       ])
     for (const name of ['a', '7', 'a.b', `${'a'.repeat(200)}.b`]) expect(warned(sidecar(`name: ${name}, namespace: shop`)), name).to.deep.equal([])
+  })
+
+  it('is told where no cluster takes a label or annotation, at most twenty of each', () => {
+    const paths = (given: string) => warned(sidecar(`name: a, namespace: shop, ${given}`)).map((line) => line.slice(0, line.indexOf(': ')))
+    expect(warned(sidecar('name: a, namespace: shop, labels: {"bad label": "x y"}, annotations: {"bad anno!": x}'))).to.deep.equal([
+      'metadata.labels[bad label]: no cluster takes this name: at most 63 letters, digits, "-", "_" and ".", which begin and end with a letter or digit, after "<prefix>/" or without; a prefix has lower-case letters, digits, "-" and "."',
+      'metadata.labels[bad label]: "x y" is not a value that a cluster takes for a label: at most 63 letters, digits, "-", "_" and ".", which begin and end with a letter or digit, or empty',
+      'metadata.annotations[bad anno!]: no cluster takes this name: at most 63 letters, digits, "-", "_" and ".", which begin and end with a letter or digit, after "<prefix>/" or without; a prefix has lower-case letters, digits, "-" and "."',
+    ])
+    for (const key of ['/a', 'a/', 'a/b/c', '-a', 'a.', 'A.b/c', `${'a'.repeat(64)}`, `${'a'.repeat(254)}/b`])
+      expect(paths(`labels: {${JSON.stringify(key)}: ""}`), key).to.have.lengthOf(1)
+    for (const value of ['-a', 'a_', 'a/b', 'a'.repeat(64)])
+      expect(paths(`labels: {a: ${JSON.stringify(value)}}`), value).to.deep.equal(['metadata.labels[a]'])
+    for (const key of ['a', 'A_b.c-7', 'a.b/c', 'sidecar.mesh.io/inject', `${'a'.repeat(63)}`])
+      for (const value of ['', 'v1.2', 'A_b-c', 'a'.repeat(63)]) expect(paths(`labels: {${key}: ${JSON.stringify(value)}}`), key).to.deep.equal([])
+    expect(paths('annotations: {Example.com/A: "any text, {of} any length"}')).to.deep.equal([])
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`!${index}`, 'a']))
+    expect(metadataRemarks({ labels: many, annotations: many })).to.have.lengthOf(40)
+  })
+
+  it('is told of templates of pods, at their place', () => {
+    const offline = new OfflineMesh(testSettings(), undefined, 'default')
+    const template = 'template: {metadata: {labels: {app: "a b"}}, spec: {containers: []}}'
+    offline.add('a.yaml', `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {${template}}\n`)
+    offline.add('b.yaml', `apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec: {jobTemplate: {spec: {${template}}}}\n`)
+    expect(offline.warnings.map(({ key, path }) => `${key} ${path}`)).to.deep.equal([
+      'Deployment/default/web spec.template.metadata.labels[app]',
+      'CronJob/default/tick spec.jobTemplate.spec.template.metadata.labels[app]',
+    ])
   })
 
   it('is told of Services and workloads in files too, with the object', () => {
