@@ -4,6 +4,7 @@ import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
+import { checkAsDelegate, checkDelegate } from './delegates.ts'
 import { checkDestination } from './destinations.ts'
 import type { Tell } from './finding.ts'
 import { labelText, listed, mostNames, servicesOf, someWorkload, tellMissing, tellNoNamespace } from './references.ts'
@@ -35,6 +36,7 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
       checkWeights(route, `spec.${kind}[${index}].route`, tell)
       for (const [number, each] of (match ?? []).entries()) checkMatch(each, `spec.${kind}[${index}].match[${number}]`, object, world, tell)
     }
+  checkAsDelegate(object, tell)
   checkGateways(object, world, tell)
   checkOrder(spec.http ?? [], world, tell)
   checkPatterns(spec.http ?? [], tell)
@@ -78,13 +80,6 @@ function checkWeights(route: readonly { readonly weight?: number }[] | undefined
   const sum = route.reduce((total, { weight = 0 }) => total + weight, 0)
   if (sum !== 100 && route.every(({ weight }) => weight !== undefined))
     tell('IST0133', at, `the weights add up to ${sum}: they are taken as shares of that, not as percentages`)
-}
-
-function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: ConfigObject, world: World, tell: Tell): void {
-  if (!delegate?.name) return
-  const path = `${delegate.namespace ?? namespace}/${delegate.name}`
-  if (!world.object('VirtualService', path) && world.isRead('VirtualService', delegate.namespace ?? namespace))
-    tellMissing('VirtualService', path, '', { at: `${at}.delegate`, world, tell })
 }
 
 function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {

@@ -84,7 +84,7 @@ export function indexVirtualServices(
         return []
       }
       sources.push(delegate)
-      return expand(route, resolved(delegate))
+      return expandDelegate(route, resolved(delegate))
     })
     if (old && sameItems(old.sources, sources)) {
       all.push(old)
@@ -278,7 +278,7 @@ function completeTargets<Route extends HttpRoute | TlsRoute | TcpRoute>(route: R
 }
 
 /** Replaces a rule by the rules of its delegate. Rules whose matches exclude the match of the root rule are left out. */
-function expand(root: HttpRoute, rules: readonly HttpRoute[]): HttpRoute[] {
+export function expandDelegate(root: HttpRoute, rules: readonly HttpRoute[]): HttpRoute[] {
   return rules.flatMap((rule): HttpRoute[] => {
     if (rule.delegate) return []
     const match = intersectMatches(root.match, rule.match)

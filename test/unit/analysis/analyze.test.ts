@@ -187,6 +187,37 @@ describe('the analysis of configuration', () => {
     })
   })
 
+  describe('of delegates', () => {
+    const toWeb = 'route: [{destination: {host: web.shop.svc.cluster.local}}]'
+    const delegated = (match: string, namespace: string, spec: string) =>
+      found(
+        service('shop/web', http),
+        routes('shop/v', 'web', `http: [{${match}delegate: {name: d, namespace: ${namespace}}}]`),
+        object('VirtualService', `${namespace}/d`, spec),
+      )
+
+    it('finds those that give no routes: with hosts, not exported, with other matches, or without routes of their own', () => {
+      const at = 'VirtualService/shop/v spec.http[0].delegate'
+      expect(delegated('', 'shop', `{hosts: [x.example], http: [{${toWeb}}]}`)).to.include(`IST0101 ${at}`)
+      expect(delegated('', 'bank', `{exportTo: ["."], http: [{${toWeb}}]}`)).to.deep.equal([`IST0101 ${at}`])
+      expect(delegated('match: [{uri: {prefix: /c}}], ', 'bank', `{http: [{match: [{uri: {prefix: /zzz}}], ${toWeb}}]}`)).to.deep.equal([
+        `IST0130 ${at}`,
+      ])
+      expect(delegated('', 'bank', '{http: [{delegate: {name: e}}]}')).to.have.members([
+        `IST0130 ${at}`,
+        'IST0101 VirtualService/bank/d spec.http[0].delegate',
+        'IST0133 VirtualService/bank/d spec.http[0].delegate',
+      ])
+    })
+
+    it('finds nothing wrong with those that are exported and agree', () => {
+      expect(delegated('', 'shop', `{exportTo: ["."], http: [{${toWeb}}]}`)).to.deep.equal([])
+      expect(
+        delegated('match: [{uri: {prefix: /c}}], ', 'bank', `{exportTo: [shop], http: [{match: [{uri: {prefix: /c/d}}], ${toWeb}}]}`),
+      ).to.deep.equal([])
+    })
+  })
+
   describe('of routes', () => {
     const ordered = (...matches: string[]) =>
       found(
