@@ -9,6 +9,9 @@ import { selectedNamespace } from './selectors.ts'
 import { declaredPorts, servicesFor, targetOf } from './workload-ports.ts'
 import type { World } from './world.ts'
 
+/** Ports at which sidecars themselves answer: for metrics, for probes, and for Envoy's statistics. No connection to them is redirected. */
+const sidecarPorts: ReadonlySet<number> = new Set([15_020, 15_021, 15_090])
+
 /** A port that a policy names. */
 interface Named {
   readonly port: number
@@ -75,6 +78,8 @@ function check(object: ConfigObject, ports: readonly Named[], world: World, tell
         at,
         `${port} is a port of the Service ${led.service.name}, which leads to ${led.target} of the workloads, ${consequence}: policies name ports of workloads, so write ${led.target}`,
       )
+    else if (sidecarPorts.has(port) && declared.own.size > 0)
+      tell('MESH0008', at, `${port} is a port of the sidecar itself, and connections to it pass no policy, ${consequence}: leave it out`)
     else if (declared.own.size > 0)
       tell(
         'MESH0008',

@@ -19,7 +19,8 @@ const listOf =
   (value) => {
     if (value.trim() === '' || (isWildcard && value.trim() === '*')) return undefined
     const wrong = items(value).find((item) => !isItem(item))
-    return wrong === undefined ? undefined : `${JSON.stringify(wrong.slice(0, 60))} is not ${what}`
+    if (wrong === undefined) return undefined
+    return wrong === value ? `is not ${what}` : `${JSON.stringify(wrong.slice(0, 60))} is not ${what}`
   }
 
 const isNumber = (text: string, least: number, most: number): boolean => /^\d{1,10}$/.test(text) && Number(text) >= least && Number(text) <= most

@@ -44,6 +44,9 @@ describe('the analysis of ports of workloads', () => {
     expect(messages(leads, pods, peer(9091))).to.deep.equal([
       'MESH0008 spec.portLevelMtls[9091]: no container of the selected workloads declares the port 9091, and no Service leads to it, so its mode has no effect: use one of 8080, 9090, or declare it',
     ])
+    expect(messages(leads, pods, peer(15020))).to.deep.equal([
+      'MESH0008 spec.portLevelMtls[15020]: 15020 is a port of the sidecar itself, and connections to it pass no policy, so its mode has no effect: leave it out',
+    ])
     expect(messages(leads, pods, admits('"80"'))).to.have.length(1)
     // That of a proxy that declares no ports, such as a gateway.
     const gateway = workload('Deployment', 'shop/web', 'labels: {app: web}', 'containers: [{name: istio-proxy, image: auto}]')

@@ -128,6 +128,9 @@ describe('the annotations of injection', () => {
     expect(failure({ 'proxy.istio.io/config': '[' })).to.match(/^annotation proxy.istio.io\/config: .*not YAML/)
     expect(failure({ 'proxy.mesh.io/overrides': '{"containers":1}' })).to.match(/^annotation proxy.mesh.io\/overrides: .*expected a list/)
     expect(failure({ 'inject.mesh.io/templates': 'other' })).to.equal('there is no template "other"; the configuration of injection has sidecar')
+    const includes = 'traffic.sidecar.istio.io/includeInboundPorts'
+    expect(failure({ [includes]: '80;90' })).to.equal(`annotation ${includes}: "80;90": is not a port from 1 to 65535`)
+    expect(failure({ [includes]: '80,x' })).to.equal(`annotation ${includes}: "80,x": "x" is not a port from 1 to 65535`)
     expect(failure({ 'prometheus.io/port': 'http' })).to.match(/^annotation prometheus.io\/port: "http": is not a port/)
     expect(failure({ 'sidecar.mesh.io/enableCoreDump': 'true' })).to.match(/global.proxy.allowCoreDump permits them/)
   })
