@@ -1,5 +1,6 @@
 /** Finds annotations of the mesh that do not exist, stand on the wrong object, are deprecated, may change, or have unusable values. */
 import { annotationFault, checkedAnnotations } from '../inject/annotations.ts'
+import { ofTools, ownName } from '../inject/labels.ts'
 import { fieldText, readProxySettings } from '../inject/proxy-settings.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { codes, type Tell } from './finding.ts'
@@ -61,17 +62,6 @@ const annotations: ReadonlyMap<string, Annotation> = new Map<string, Annotation>
     'galley./analyze-suppress': any,
   } satisfies Record<string, Annotation>),
 ])
-
-/** Subdomains whose annotations and labels tools of the installation set as they like. */
-export const ofTools = new Set(['operator.', 'install.operator.', 'internal.', 'ambient.', 'gateway.', 'istio-release.'])
-
-/** Returns the name of an annotation or label without the domain of its prefix; undefined for one that is not the mesh's. */
-export function ownName(key: string, domain: string): string | undefined {
-  const slash = key.indexOf('/')
-  const owner = key.slice(0, Math.max(slash, 0))
-  if (owner !== domain && !owner.endsWith(`.${domain}`)) return undefined
-  return owner.slice(0, -domain.length) + key.slice(slash)
-}
 
 /** Tells what is wrong with the annotations of an object of a kind; those of templates are annotations of Pods. `at`: the path of its metadata. */
 export function analyzeAnnotations(kind: string, given: Readonly<Record<string, string>>, at: string, { names }: World, tell: Tell): void {

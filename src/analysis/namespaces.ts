@@ -2,14 +2,14 @@
 
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import { orchestratorNamespaces } from '../inject/decision.ts'
+import { labelRemarks } from '../inject/labels.ts'
 import type { Tell } from './finding.ts'
-import { analyzeLabels } from './labels.ts'
 import { isInjected, isInjectedNamespace, isProxy } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with the labels of a namespace. */
 export function analyzeInjection({ name, labels }: Resource, world: World, tell: Tell): void {
-  analyzeLabels('Namespace', labels, 'metadata', world, tell)
+  for (const { key, reason } of labelRemarks('Namespace', labels, world.names)) tell('IST0133', `metadata.labels[${key}]`, reason)
   if (orchestratorNamespaces.has(name) || name === world.mesh.rootNamespace) return
   const { names } = world
   const asked = labels['mesh-injection'] ?? labels['istio-injection']

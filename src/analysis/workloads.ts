@@ -2,10 +2,10 @@
 
 import type { Service } from '../../protocols/data.ts'
 import type { Container, Workload } from '../../protocols/messages/analysis.ts'
+import { labelRemarks } from '../inject/labels.ts'
 import { injectedContainers } from '../names/mesh-names.ts'
 import { analyzeAnnotations } from './annotations.ts'
 import type { Tell } from './finding.ts'
-import { analyzeLabels } from './labels.ts'
 import { isInjected, serves } from './references.ts'
 import { templatePath } from './resources.ts'
 import type { World } from './world.ts'
@@ -16,7 +16,8 @@ export function analyzeWorkload(workload: Workload, world: World, tell: Tell): v
   if (!pod || pod.hasEnded) return
   const isPod = kind === 'Pod'
   if (!isPod) analyzeAnnotations('Pod', pod.annotations, `${templatePath(kind)}.metadata`, world, tell)
-  analyzeLabels('Pod', pod.labels, isPod ? 'metadata' : `${templatePath(kind)}.metadata`, world, tell)
+  const at = isPod ? 'metadata' : `${templatePath(kind)}.metadata`
+  for (const { key, reason } of labelRemarks('Pod', pod.labels, world.names)) tell('IST0133', `${at}.labels[${key}]`, reason)
   const proxy = pod.containers.find(({ name }) => (injectedContainers.proxy as readonly string[]).includes(name))
   const joins = proxy !== undefined || isInjected(namespace, labels, pod, world) === true
   if (isPod) checkSidecar(proxy, joins, pod.annotations, world, tell)

@@ -1,9 +1,11 @@
 /** Injects the documents of a text: what `pilot-discovery inject` prints (docs/injection.md, N14). */
+
 import { stringify } from 'yaml'
 import { isMapping } from '../config/shape.ts'
 import { documentLimits, readDocumentTexts } from '../config/yaml-documents.ts'
 import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import { type InjectionSettings, injectPod } from './inject-pod.ts'
+import { labelRemarks } from './labels.ts'
 import type { Owner } from './owner.ts'
 import { InjectionError } from './pod.ts'
 
@@ -81,6 +83,8 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   const pod = path.reduce<unknown>((value, field) => (isMapping(value) ? value[field] : undefined), document)
   if (!isMapping(pod)) throw new Error(`${about}: has no ${path.join('.')}`)
   const labels = isMapping(pod.metadata) && isMapping(pod.metadata.labels) ? pod.metadata.labels : {}
+  const written = Object.fromEntries(Object.entries(labels).map(([label, text]) => [label, String(text)]))
+  for (const remark of labelRemarks('Pod', written, settings.names)) notices.push(`${about}: label ${remark.key}: ${remark.reason}`)
   // The label has an effect by the selectors of webhooks alone, which are not asked here.
   const key = meshKey(settings.names, 'sidecar', 'inject')
   if (givenIn(labels as Readonly<Record<string, string>>, key, settings.names) === 'false') {

@@ -85,6 +85,15 @@ describe('injection of documents', () => {
     expect(inject(stringify(asked)).notices).to.deep.equal([])
   })
 
+  it('names labels of the mesh on pods that are misspelt or say nothing', () => {
+    const labelled = (labels: Readonly<Record<string, string>>) =>
+      inject(stringify({ ...workload('apps/v1', 'Deployment'), spec: { template: { ...template, metadata: { labels } } } })).notices
+    expect(labelled({ 'sidecar.istio.io/injct': 'true', 'sidecar.istio.io/inject': 'maybe', app: 'web' })).to.deep.equal([
+      'document 1 (Deployment shop/web): label sidecar.istio.io/injct: it is no label of the mesh, so it has no effect; did you mean "sidecar.istio.io/inject"?',
+      'document 1 (Deployment shop/web): label sidecar.istio.io/inject: "maybe" is neither "true" nor "false", so it has no effect on injection',
+    ])
+  })
+
   it('takes lists, in YAML and JSON, and gives JSON for JSON', () => {
     const list = {
       apiVersion: 'v1',

@@ -1,8 +1,6 @@
 /** Finds labels of the mesh on Namespaces and pods that are misspelt, or whose values say nothing. */
 import { nearest } from '../model/edit-distance.ts'
-import { ofTools, ownName } from './annotations.ts'
-import type { Tell } from './finding.ts'
-import type { World } from './world.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
 
 /** The labels by which namespaces have injection, which belong to no domain. */
 const ofInjection = ['mesh-injection', 'istio-injection'] as const
@@ -14,19 +12,33 @@ const known = [
   ...['topology./network', 'topology./cluster', 'topology./subzone', 'networking./gatewayPort', 'networking./tunnel'],
 ]
 
-/** Tells what is wrong with the labels of a Namespace, or of a Pod or template. `at`: the path of its metadata. */
-export function analyzeLabels(kind: 'Namespace' | 'Pod', given: Readonly<Record<string, string>>, at: string, { names }: World, tell: Tell): void {
-  for (const [key, value] of Object.entries(given)) {
-    const path = `${at}.labels[${key}]`
+/** Subdomains whose annotations and labels tools of the installation set as they like. */
+export const ofTools = new Set(['operator.', 'install.operator.', 'internal.', 'ambient.', 'gateway.', 'istio-release.'])
+
+/** Returns the name of an annotation or label without the domain of its prefix; undefined for one that is not the mesh's. */
+export function ownName(key: string, domain: string): string | undefined {
+  const slash = key.indexOf('/')
+  const owner = key.slice(0, Math.max(slash, 0))
+  if (owner !== domain && !owner.endsWith(`.${domain}`)) return undefined
+  return owner.slice(0, -domain.length) + key.slice(slash)
+}
+
+/** Returns what is wrong with each label of a Namespace, or of a Pod or template, that has no effect. */
+export function labelRemarks(
+  kind: 'Namespace' | 'Pod',
+  given: Readonly<Record<string, string>>,
+  names: MeshNames,
+): { readonly key: string; readonly reason: string }[] {
+  return Object.entries(given).flatMap(([key, value]) => {
     const name = ownName(names.canonicalKey(key), names.domain)
     if (name === 'sidecar./inject' && kind === 'Pod' && value !== 'true' && value !== 'false')
-      tell('IST0133', path, `${JSON.stringify(value.slice(0, 100))} is neither "true" nor "false", so it has no effect on injection`)
+      return { key, reason: `${JSON.stringify(value.slice(0, 100))} is neither "true" nor "false", so it has no effect on injection` }
     const meant = name === undefined ? (kind === 'Namespace' ? meantBare(key) : undefined) : meantOf(name)
-    if (meant === undefined) continue
-    const [mesh, alias] = names.keySpellings(meant.replace('/', `${meant.includes('/') ? names.domain : ''}/`))
-    const spelled = names.canonicalKey(key) === key ? mesh : alias
-    tell('IST0133', path, `it is no label of the mesh, so it has no effect; did you mean ${JSON.stringify(spelled ?? mesh)}?`)
-  }
+    if (meant === undefined) return []
+    const [mesh, alias] = names.keySpellings(meant.replace('/', `${names.domain}/`))
+    const spelled = (names.canonicalKey(key) === key ? mesh : alias) ?? mesh
+    return { key, reason: `it is no label of the mesh, so it has no effect; did you mean ${JSON.stringify(spelled)}?` }
+  })
 }
 
 /** The label for injection that a misspelt one may mean. */
