@@ -53,6 +53,7 @@ import { statusWrites } from './leader/status-writes.ts'
 import { validationSteps } from './leader/validation-steps.ts'
 import { keptSecrets, sharedSecrets } from './own-keys/process-secrets.ts'
 import { givenPresence } from './registrar/given-presence.ts'
+import { hasInjectorFiles } from './webhooks/injector-directory.ts'
 
 /** A running discovery service. */
 export interface DiscoveryService {
@@ -162,6 +163,8 @@ export async function startDiscovery(
     passedTo: passing?.places,
     webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })
+  // What is wrong with files is told before the first review; without any, the first review starts them.
+  if (webhooks.at === 'http' && hasInjectorFiles()) startWebhooks()
   return {
     supervisor,
     ready: () => admin.ready(),

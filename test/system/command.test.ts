@@ -239,7 +239,10 @@ describe('pilot-discovery on the command line', () => {
       expect(shards, host).to.have.nested.property('mock-0.Mock/Orchestrator').of.length(3)
       expect((await service.debug<object[]>('registryz'))[0]).to.include({ provider: 'Mock', cluster: 'Orchestrator' })
       const inject = await fetch(`http://127.0.0.1:${service.httpPort}/debug/inject`)
-      expect([inject.status, await textOf(inject)]).to.deep.equal([404, 'this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)'])
+      expect([inject.status, await textOf(inject)]).to.deep.equal([
+        404,
+        'no webhooks run yet (INJECT_ENABLED, --httpsAddr, a cluster, a first review)',
+      ])
       for (const page of ['edsz', 'ndsz', 'config_dump', 'sidecarz']) {
         const url = `http://127.0.0.1:${service.httpPort}/debug/${page}`
         expect((await fetch(url)).status).to.equal(400)

@@ -201,3 +201,21 @@ describe('injection right after a start', () => {
     await until('the files', async () => (await inject()).patch !== undefined)
   })
 })
+
+describe('files of injection that are faulty at the start', () => {
+  const home = mkdtempSync(join(tmpdir(), 'mesh-inject-'))
+  const service = new Service({ cwd: home })
+  after(async () => {
+    await service.dispose()
+    rmSync(home, { recursive: true })
+  })
+
+  it('are told by the page and by /ready before the first review', async () => {
+    mkdirSync(join(home, 'var/lib/mesh/inject'), { recursive: true })
+    writeFileSync(join(home, 'var/lib/mesh/inject/config'), stringify({ templates: { sidecar: '{{ if' } }))
+    await service.start()
+    const ready = async () => (await fetch(`http://127.0.0.1:${service.httpPort}/ready`)).text()
+    await until('the fault', async () => (await ready()).includes('inject/config: config: field templates: '))
+    expect((await service.debug<Page>('inject')).fault).to.match(/inject\/config: config: field templates: /)
+  })
+})

@@ -113,7 +113,7 @@ export class PageSources {
 
   /** Asks the webhooks. If they do not run, resolves to a page that says so. */
   webhooks<T>(question: string): Promise<T | Page> {
-    return this.#ifThere('webhooks', 'this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)', question)
+    return this.#ifThere('webhooks', 'no webhooks run yet (INJECT_ENABLED, --httpsAddr, a cluster, a first review)', question)
   }
 
   /** Asks an actor that runs only with some settings; resolves to a page with status 404 that says `otherwise` where it does not. */

@@ -9,10 +9,9 @@ import { readIfThere } from '../../runtime/bounded-file.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
+import { injectorDirectory } from './injector-directory.ts'
 import { templateLibrary } from './template-library.ts'
 
-/** The directory of the files, `config` and `values`. */
-export const injectorDirectory = './var/lib/mesh/inject'
 /** How long another text waits for one that belongs to it, in milliseconds. */
 const quietMs = 100
 /** The most bytes of a file. */
