@@ -22,6 +22,9 @@ import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, type Setting, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, templatePath, workloadOf } from './resources.ts'
 
+/** The kinds of a cluster that files of configuration may have. */
+const inConfiguration: ReadonlySet<string> = new Set(['Namespace', 'Pod'])
+
 type Mapping = Readonly<Record<string, unknown>>
 
 /** Kinds of a cluster whose metadata is looked at here: others have other names, and of some the parser tells it. */
@@ -53,6 +56,8 @@ export class OfflineMesh {
   readonly #clusters: string[]
   /** The objects of files that are not configuration of the mesh, by key. */
   readonly #ofFiles = new Set<string>()
+  /** The place of each of them, with its API. */
+  readonly #places = new Map<string, string>()
   /** Whether there are clusters whose names are not known. */
   #hasOtherClusters = false
 
@@ -87,6 +92,7 @@ export class OfflineMesh {
       const resource = resourceOf(value, placeOf(file, document))
       if (!resource) return
       hasObjects = true
+      if (this.#isRepeatedForeign(value, resource)) return
       this.#ofFiles.add(resourceKey(resource))
       if (named.has(resource.kind)) this.#tellMetadata(value, resource)
       this.#addForeign(value, resource)
@@ -209,6 +215,24 @@ export class OfflineMesh {
     return true
   }
 
+  /** Whether a file before this one has an object that is not configuration of the mesh: that one counts. */
+  #isRepeatedForeign({ apiVersion }: Mapping, resource: Resource): boolean {
+    const key = `${String(apiVersion)} ${resourceKey(resource)}`
+    const first = this.#places.get(key)
+    if (first === undefined) this.#places.set(key, resource.place)
+    // Namespaces and Pods are told with the kinds of the mesh.
+    if (first === undefined || inConfiguration.has(resource.kind)) return false
+    // A second one of another kind may be a patch of the first one.
+    if (first !== resource.place && resource.kind === 'Service')
+      this.warnings.push({
+        ...readPlace(resource.place),
+        key: resourceKey(resource),
+        path: 'metadata.name',
+        reason: `the same object is in ${first}; the first one counts: remove one`,
+      })
+    return true
+  }
+
   /** Adds an object that is not configuration of the mesh. `isWhole`: not only its metadata was read. */
   #addForeign(value: Mapping, resource: Resource, isWhole = true): void {
     const { kind, namespace, name } = resource
@@ -237,7 +261,8 @@ export class OfflineMesh {
         return this.#facts.setResource(key, { ...resource, backends: backendsOf(value) })
       case 'Service': {
         if (value.apiVersion !== 'v1') return
-        const { object } = cut('Service', { ...value, metadata: { ...mapping(value.metadata), namespace } }, this.#origin)
+        const { object, faults } = cut('Service', { ...value, metadata: { ...mapping(value.metadata), namespace } }, this.#origin)
+        this.faults.push(...faults.map(({ path, reason }) => ({ ...readPlace(resource.place), key, path, reason })))
         if (object) this.#registry.set('Service', `${namespace}/${name}`, object)
         break
       }

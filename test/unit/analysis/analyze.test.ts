@@ -187,6 +187,24 @@ describe('the analysis of configuration', () => {
     })
   })
 
+  it('tells Services that are there twice, of which the first counts, and ports that are none; other kinds may be patches', () => {
+    const mesh = new OfflineMesh(testSettings())
+    const second = service('shop/web', '{name: http, port: 90}')
+    const workloads = ['a', 'b'].map(
+      (label) =>
+        `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: shop}\nspec: {template: {metadata: {labels: {app: ${label}}}}}`,
+    )
+    const rule = routes('shop/v', 'web', to('host: web, port: {number: 80}'))
+    mesh.add('all.yaml', [service('shop/web', http), second, service('shop/odd', '{name: http, port: 70000}'), ...workloads, rule].join('\n---\n'))
+    mesh.add('all.yaml', service('shop/web', http))
+    const analysis = findingsOf(mesh).filter(({ object }) => object.startsWith('VirtualService'))
+    expect(analysis).to.deep.equal([])
+    expect(mesh.warnings.map(({ key, document, reason }) => `${key} ${document} ${reason}`)).to.deep.equal([
+      'Service/shop/web 2 the same object is in all.yaml, document 1; the first one counts: remove one',
+    ])
+    expect(mesh.faults.map(({ key, path }) => `${key} ${path}`)).to.deep.equal(['Service/shop/odd spec.ports[0].port'])
+  })
+
   describe('of delegates', () => {
     const toWeb = 'route: [{destination: {host: web.shop.svc.cluster.local}}]'
     const delegated = (match: string, namespace: string, spec: string) =>
