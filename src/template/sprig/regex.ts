@@ -9,7 +9,7 @@ const largest = { text: 4096, program: 10_000 }
 /** The share of an instruction in one unit of work, for each character that is looked at. */
 const instructionsAtOnce = 2
 /** The same for each search behind a match, which may look at all that is left of the text, and mostly does not. */
-const instructionsBehind = 10
+const instructionsBehind = 6
 
 /** A match: positions of the whole and of each group, -1 where a group took no part. */
 type Match = readonly (readonly [from: number, to: number])[]
