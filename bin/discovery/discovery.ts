@@ -16,9 +16,8 @@ export class Discovery extends DiscoveryCommand {
 
   override async run(): Promise<void> {
     const { flags, given, log } = await this.line(Discovery)
-    const environment = process.env
     const options = discoveryOptions(flags, given)
     const { runDiscovery } = await import('../../actors/discovery/main.ts')
-    await runDiscovery(options, log, () => settingsOf(given, { ...environment }, Discovery.baseFlags))
+    await runDiscovery(options, log, () => settingsOf(given, process.env, Discovery.baseFlags))
   }
 }

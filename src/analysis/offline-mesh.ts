@@ -2,7 +2,7 @@
 
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
-import { configKey, kindOfKey, kinds } from '../config/kinds.ts'
+import { clusterKinds, configKey, kindOfKey, kinds } from '../config/kinds.ts'
 import { metadataRemarks } from '../config/metadata.ts'
 import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
 import type { PatchCheck } from '../config/patch-faults.ts'
@@ -21,9 +21,6 @@ import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, type Setting, viewOf } from './mesh-view.ts'
 import { backendsOf, resourceOf, templatePath, workloadOf } from './resources.ts'
-
-/** The kinds of a cluster that files of configuration may have. */
-const inConfiguration: ReadonlySet<string> = new Set(['Namespace', 'Pod'])
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -220,8 +217,8 @@ export class OfflineMesh {
     const key = `${String(apiVersion)} ${resourceKey(resource)}`
     const first = this.#places.get(key)
     if (first === undefined) this.#places.set(key, resource.place)
-    // Namespaces and Pods are told with the kinds of the mesh.
-    if (first === undefined || inConfiguration.has(resource.kind)) return false
+    // Kinds of a cluster that files of configuration may have are told with those of the mesh.
+    if (first === undefined || clusterKinds.has(resource.kind)) return false
     // A second one of another kind may be a patch of the first one.
     if (first !== resource.place && resource.kind === 'Service')
       this.warnings.push({
