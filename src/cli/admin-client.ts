@@ -1,4 +1,5 @@
-/** The admin service of a running server (`mesh.admin.v1.AdminService`), asked over its admin socket or at an address. */
+/** The admin service of a running server (`mesh.admin.v1.AdminService`), asked over its admin socket, at an address, or over a connection that is there. */
+import type { Duplex } from 'node:stream'
 import { type Client, Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node'
 import { AdminService } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
@@ -11,9 +12,25 @@ const timeoutMs = 60_000
 const largestAnswer = 16 * 1_048_576
 const largestConfiguration = 256 * 1_048_576
 
+/** A server to which a connection is open, such as that to a forwarded port. */
+export interface ForwardedServer {
+  /** The name of the replica. */
+  readonly replica: string
+  /** `https://<name of the server>:<port>`. */
+  readonly origin: string
+  /** Returns the connection, over TLS. Throws an Error when it is lost. */
+  open(): Duplex
+  /** Returns the token that is sent. */
+  token(): Promise<string>
+  /** Tells that a call begins or ends: the connection keeps the process alive during calls only. */
+  hold(isAsked: boolean): void
+  close(): void
+}
+
 /** Where a server is asked. */
 export type ServerPlace =
   | { readonly socket: string }
+  | { readonly forwarded: ForwardedServer }
   | {
       /** `http://<host>:<port>` of --httpAddr or --monitoringAddr, or `https://<host>:<port>` of --secureGRPCAddr. */
       readonly address: string
@@ -46,6 +63,8 @@ export class AdminClient {
    * socket.
    */
   async asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const forwarded = 'forwarded' in this.#place ? this.#place.forwarded : undefined
+    forwarded?.hold(true)
     try {
       return await answer
     } catch (error) {
@@ -54,11 +73,14 @@ export class AdminClient {
       if (!(error instanceof ConnectError)) throw error
       const what = error.code === Code.DeadlineExceeded ? 'the server has not answered in time' : `the server answered: ${error.rawMessage}`
       throw new Error(what, { cause: error })
+    } finally {
+      forwarded?.hold(false)
     }
   }
 
   #unreached(cause: NodeJS.ErrnoException): Error {
-    return 'socket' in this.#place ? explained(this.#place.socket, cause) : new Error(`${this.#place.address}: ${cause.message}`)
+    if ('socket' in this.#place) return explained(this.#place.socket, cause)
+    return new Error(`${'address' in this.#place ? this.#place.address : `replica ${this.#place.forwarded.replica}`}: ${cause.message}`)
   }
 }
 
@@ -67,8 +89,12 @@ function transportTo(place: ServerPlace, bounds: object) {
     const nodeOptions = { socketPath: place.socket, agent: false } as const
     return createConnectTransport({ httpVersion: '1.1', baseUrl: 'http://localhost', nodeOptions, ...bounds })
   }
+  if ('forwarded' in place) {
+    const { origin, open, token } = place.forwarded
+    return createGrpcTransport({ baseUrl: origin, interceptors: [bearing(token)], nodeOptions: { createConnection: open }, ...bounds })
+  }
   const { address: baseUrl, token, roots } = place
-  const interceptors = token === undefined ? [] : [bearing(token)]
+  const interceptors = token === undefined ? [] : [bearing(async () => token)]
   if (baseUrl.startsWith('https:'))
     return createGrpcTransport({ baseUrl, interceptors, nodeOptions: { ...(roots !== undefined && { ca: roots }) }, ...bounds })
   return createConnectTransport({ httpVersion: '1.1', baseUrl, interceptors, nodeOptions: { agent: false }, ...bounds })
@@ -76,9 +102,9 @@ function transportTo(place: ServerPlace, bounds: object) {
 
 /** Sends a token with each call. */
 const bearing =
-  (token: string): Interceptor =>
+  (token: () => Promise<string>): Interceptor =>
   (next) =>
-  (request) => {
-    request.header.set('authorization', `Bearer ${token}`)
+  async (request) => {
+    request.header.set('authorization', `Bearer ${await token()}`)
     return next(request)
   }

@@ -124,10 +124,11 @@ describe('the charts', () => {
       ['gateway', { ...own, ...shared }],
     ] as const) {
       const objects = rendered(chart, { values })
-      const { priorityClassName, imagePullSecrets, containers } = one(objects, 'Deployment').spec.template.spec
+      const { priorityClassName, imagePullSecrets, containers, serviceAccountName } = one(objects, 'Deployment').spec.template.spec
       const given = containers[0].env.filter(({ name }: { name: string }) => name in env)
       expect(given.map(({ name, value }: { name: string; value: string }) => [name, value])).to.deep.equal(texts)
-      const secrets = imagePullSecrets ?? one(objects, 'ServiceAccount').imagePullSecrets
+      const account = objects.find(({ kind, metadata }) => kind === 'ServiceAccount' && metadata.name === serviceAccountName)
+      const secrets = imagePullSecrets ?? account?.imagePullSecrets
       expect([priorityClassName, secrets]).to.deep.equal(['10', [{ name: 'a: b' }, { name: '7' }]])
       if (chart === 'meshd') expect(containers[0].args).to.deep.equal(['discovery', '--log_output_level=a: debug\n- --b'])
     }
@@ -233,7 +234,12 @@ function agree(values: Given, namespace: string): void {
   expect(labels).to.include({ ...service.spec.selector, ...deployment.spec.selector.matchLabels, 'sidecar.mesh.io/inject': 'false' })
   expect(service.spec.selector['mesh.io/rev']).to.equal(values.revision || 'default')
   expect([service.metadata.name, deployment.metadata.name, deployment.spec.template.spec.serviceAccountName]).to.deep.equal([name, name, name])
-  expect(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata.name)).to.deep.equal([name])
+  const operator = `meshd-operator${suffix}`
+  expect(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata.name)).to.deep.equal([name, operator])
+  // The Role of operators is for the account that the commands ask a token of, which is bound to nothing (below).
+  expect(objects.filter(({ kind, metadata }) => kind === 'Role' && metadata.name === operator)[0]?.rules).to.deep.include({
+    ...{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'], resourceNames: [operator] },
+  })
   // Each webhook leads to a port of the Service, which the container has.
   const ports = new Map<number, number>(
     service.spec.ports.map((port: { port: number; targetPort?: number }) => [port.port, port.targetPort ?? port.port]),

@@ -82,7 +82,7 @@ export function manifestFiles(): Map<string, string> {
   }
   return new Map([
     ['access.yaml', made('access', {}, namespace)],
-    ...['discovery', 'disruption', 'injection', 'webhooks'].map((template) => [`${template}.yaml`, made(template)] as const),
+    ...['discovery', 'disruption', 'injection', 'operator', 'webhooks'].map((template) => [`${template}.yaml`, made(template)] as const),
     ['optional/signer.yaml', made('signer', { signer: 'example.com/mesh' })],
     ['optional/status.yaml', made('status', { status: { enabled: true } })],
     ['optional/registration.yaml', made('registration', { registration: { enabled: true } })],

@@ -1,22 +1,18 @@
 /** Reads the cluster of `pilot-discovery analyze --cluster` into a mesh (docs/analysis.md, Y6). */
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { type ClusterKind, foreignKinds, kindsOfGroup, meshGroups, meshKindsIn, unreadMessage } from '../../../src/analysis/cluster-kinds.ts'
 import type { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import type { Located } from '../../../src/analysis/report.ts'
 import type { ClusterOrder } from '../../../src/cli/analyze-order.ts'
-import { buildInfo } from '../../../src/cli/build-info.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { isMapping } from '../../../src/config/shape.ts'
 import { injectorNames } from '../../../src/orchestrator/injector-object.ts'
 import { inNamespaces, namedResource, type Resource, shownResource } from '../../../src/orchestrator/resources.ts'
 import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
-import { ApiSession } from '../cluster/api-session.ts'
-import { ClusterConnection } from '../cluster/cluster-connection.ts'
-import { connectionFiles, contextNamespace } from '../cluster/connection-files.ts'
-import { givenSources } from '../given/sources.ts'
+import { contextNamespace } from '../cluster/connection-files.ts'
+import { userCluster, userSession } from '../cluster/user-session.ts'
 import { ClusterReader, Unread } from './cluster-reader.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -31,13 +27,7 @@ export interface ReadCluster {
 
 /** Adds the objects of a cluster to a mesh that has those of files already. Rejects with an Error where the cluster cannot be reached. */
 export async function addCluster(order: ClusterOrder, mesh: OfflineMesh, features: Features, environment: NodeJS.ProcessEnv): Promise<ReadCluster> {
-  const connection = new ClusterConnection(originOf(order, features, environment))
-  const quiet = () => undefined
-  const session = new ApiSession({
-    ...{ perSecond: 0, burst: 0, userAgent: `pilot-discovery/${buildInfo().version} (${process.platform}/${process.arch})` },
-    access: (isRefused) => connection.access(isRefused),
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-  })
+  const session = userSession(originOf(order, features, environment))
   try {
     return await new ClusterReading(new ClusterReader(session), order, mesh, features).read()
   } finally {
@@ -59,16 +49,8 @@ export async function namespaceOf(order: ClusterOrder, features: Features, envir
   }
 }
 
-/** The connection that a user has, as the orchestrator's command line finds it. */
-function originOf({ orchconfig, context }: ClusterOrder, features: Features, environment: NodeJS.ProcessEnv): ClusterOrigin {
-  const paths = connectionFiles(orchconfig, environment, homedir())
-  if (paths) return { from: 'files', paths, context }
-  const { cluster, noCluster } = givenSources({ registries: ['Orchestrator'], configDir: '', orchconfig: '', given: [] }, features)
-  if (cluster) return cluster
-  throw new Error(
-    `--cluster: no cluster is known: there is no file of KUBECONFIG and none at ~/.kube/config, and ${noCluster}; use --orchconfig <file>`,
-  )
-}
+const originOf = ({ orchconfig, context }: ClusterOrder, features: Features, environment: NodeJS.ProcessEnv): ClusterOrigin =>
+  userCluster({ flag: 'orchconfig', file: orchconfig, context }, features, environment)
 
 class ClusterReading {
   readonly #reader: ClusterReader

@@ -1,4 +1,4 @@
-/** Opens connections of TLS to an API server, directly or through a proxy, and makes sure that the server speaks HTTP/2. */
+/** Opens connections of TLS to an API server, directly or through a proxy, and makes sure that the server speaks the protocol that is needed. */
 // biome-ignore lint/style/noRestrictedImports: CONNECT, whose answer is a connection; within the time for connecting
 import { request as httpRequest } from 'node:http'
 // biome-ignore lint/style/noRestrictedImports: the same
@@ -12,8 +12,8 @@ import { deadlineAfter } from '../../runtime/timers.ts'
 /** How long connecting may take, in milliseconds. */
 const connectMs = 10_000
 
-/** Opens a connection. Rejects with the reason. */
-export async function openApiSocket(access: ClusterAccess): Promise<TLSSocket> {
+/** Opens a connection for HTTP/2, or for what is asked for over HTTP/1.1. Rejects with the reason. */
+export async function openApiSocket(access: ClusterAccess, protocol: 'h2' | 'http/1.1' = 'h2'): Promise<TLSSocket> {
   const { hostname, port: given } = new URL(access.server)
   const [host, port] = [hostname.replace(/^\[|\]$/g, ''), given === '' ? 443 : Number(given)]
   const opening = new Opening(`no connection to ${access.server} within ${connectMs / 1000} s`)
@@ -27,7 +27,7 @@ export async function openApiSocket(access: ClusterAccess): Promise<TLSSocket> {
       ...(cert === undefined ? {} : { cert, key }),
       ...(name === undefined ? {} : { servername: name }),
       rejectUnauthorized: verifies,
-      ALPNProtocols: ['h2', 'http/1.1'],
+      ALPNProtocols: protocol === 'h2' ? ['h2', 'http/1.1'] : ['http/1.1'],
     })
     opening.ends(() => socket.destroy())
     await opening.of(
@@ -37,7 +37,7 @@ export async function openApiSocket(access: ClusterAccess): Promise<TLSSocket> {
         socket.once('close', () => reject(new Error(`${access.server} ended the connection during the TLS handshake`)))
       }),
     )
-    if (socket.alpnProtocol === 'h2') return socket
+    if (protocol === 'http/1.1' || socket.alpnProtocol === 'h2') return socket
     socket.destroy()
     throw new Error(`${access.server} does not speak HTTP/2, which is needed; it, or what is in front of it, offers HTTP/1.1 alone`)
   } finally {

@@ -153,48 +153,63 @@ export class ClusterCalls {
     })
   }
 
-  #exchange(request: Omit<ApiCall, 'permit'>): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-    return new Promise((resolve, reject) => {
-      const parts: Uint8Array[] = []
-      let [status, length] = [0, 0]
-      let headers: Record<string, string> = {}
-      const { signal } = this.#fence ?? {}
-      const end = () => {
-        late.cancel()
-        signal?.removeEventListener('abort', given)
-      }
-      const fail = (reason: string) => {
-        end()
-        reject(new Error(reason))
-      }
-      const giveUp = (reason: string) => {
-        sent.abandon()
-        fail(reason)
-      }
-      const given = () => giveUp('the call was given up')
-      signal?.addEventListener('abort', given)
-      const sent = this.#session.send(
-        { ...request, permit: this.#fence && (() => this.#fence?.permit()) },
-        {
-          answered: (code, all) => {
-            status = code
-            headers = Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
-          },
-          received: (bytes) => {
-            length += bytes.length
-            if (length > this.#answerBytes) throw new Error(`the answer has more than ${this.#answerBytes} bytes`)
-            parts.push(bytes)
-          },
-          ended: () => {
-            end()
-            resolve({ status, headers, body: Buffer.concat(parts) })
-          },
-          broken: fail,
-        },
-      )
-      const late = deadlineAfter(this.#callMs, () => giveUp(`no answer within ${this.#callMs / 1000} s`))
-    })
+  #exchange(request: Omit<ApiCall, 'permit'>): Promise<ApiAnswer> {
+    return exchange(this.#session, request, { callMs: this.#callMs, answerBytes: this.#answerBytes, fence: this.#fence })
   }
+}
+
+/** A whole answer of an API server. */
+interface ApiAnswer {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly body: Buffer
+}
+
+/** Sends a request and resolves with the whole answer. Rejects with the reason when there is none within the bounds. */
+export function exchange(
+  session: Pick<ApiSession, 'send'>,
+  request: Omit<ApiCall, 'permit'>,
+  { callMs = limits.callMs, answerBytes = limits.answerBytes, fence }: { callMs?: number; answerBytes?: number; fence?: Fence | undefined } = {},
+): Promise<ApiAnswer> {
+  return new Promise((resolve, reject) => {
+    const parts: Uint8Array[] = []
+    let [status, length] = [0, 0]
+    let headers: Record<string, string> = {}
+    const end = () => {
+      late.cancel()
+      fence?.signal.removeEventListener('abort', given)
+    }
+    const fail = (reason: string) => {
+      end()
+      reject(new Error(reason))
+    }
+    const giveUp = (reason: string) => {
+      sent.abandon()
+      fail(reason)
+    }
+    const given = () => giveUp('the call was given up')
+    fence?.signal.addEventListener('abort', given)
+    const sent = session.send(
+      { ...request, permit: fence && (() => fence.permit()) },
+      {
+        answered: (code, all) => {
+          status = code
+          headers = Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
+        },
+        received: (bytes) => {
+          length += bytes.length
+          if (length > answerBytes) throw new Error(`the answer has more than ${answerBytes} bytes`)
+          parts.push(bytes)
+        },
+        ended: () => {
+          end()
+          resolve({ status, headers, body: Buffer.concat(parts) })
+        },
+        broken: fail,
+      },
+    )
+    const late = deadlineAfter(callMs, () => giveUp(`no answer within ${callMs / 1000} s`))
+  })
 }
 
 /** Calls the API server of one cluster over a connection of its own, which is opened with the first call. */

@@ -1,20 +1,32 @@
 /** The server that a command asks. */
 import type { Replica } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import type { ServerPlace } from '../../../src/cli/admin-client.ts'
+import type { ForwardedServer, ServerPlace } from '../../../src/cli/admin-client.ts'
 import { adminSocket } from '../../../src/cli/admin-socket.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
+import type { ClusterTarget } from './cluster-target.ts'
+
+/** The values of the flags that name the mesh of a cluster. */
+export interface MeshClusterFlags extends ClusterTarget {
+  readonly cluster: boolean
+}
 
 /** The values of the flags of commands that ask a server. */
-export interface ServerFlags {
+export interface ServerFlags extends MeshClusterFlags {
   readonly address: string
   readonly 'token-file': string
   readonly 'ca-file': string
   readonly json: boolean
 }
 
-/** Returns the server that the flags name. Throws an Error that names a flag that cannot be used. */
-export function serverOf({ address, 'token-file': tokenFile, 'ca-file': caFile }: ServerFlags): ServerPlace {
+/** Returns the server that the flags name. Rejects with an Error that names a flag that cannot be used, or says why a cluster cannot be asked. */
+export async function serverOf(flags: ServerFlags): Promise<ServerPlace> {
+  const { address, 'token-file': tokenFile, 'ca-file': caFile } = flags
+  if (meansCluster(flags)) {
+    const other = Object.entries({ address, 'token-file': tokenFile, 'ca-file': caFile }).find(([, value]) => value !== '')
+    if (other) throw new Error(`--${other[0]} and --cluster exclude each other: the cluster says where the mesh is, and gives a token`)
+    return { forwarded: await reachedCluster(flags) }
+  }
   if (address === '') {
     const idle = Object.entries({ 'token-file': tokenFile, 'ca-file': caFile }).find(([, value]) => value !== '')
     if (idle) throw new Error(`--${idle[0]} needs --address`)
@@ -27,6 +39,20 @@ export function serverOf({ address, 'token-file': tokenFile, 'ca-file': caFile }
   const token = tokenFile === '' ? undefined : readText('token-file', tokenFile).trim()
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new Error(`--token-file: ${tokenFile} has no token`)
   return { address: url.origin, token, roots: caFile === '' ? undefined : readText('ca-file', caFile) }
+}
+
+/** Whether the flags name the mesh of a cluster. Throws an Error that names a flag without effect. */
+export function meansCluster({ cluster, kubeconfig, context, revision, replica }: MeshClusterFlags): boolean {
+  if (cluster || kubeconfig !== '' || context !== '') return true
+  const idle = Object.entries({ revision, replica }).find(([, value]) => value !== '')
+  if (idle) throw new Error(`--${idle[0]} needs --cluster`)
+  return false
+}
+
+/** Connects to the mesh of a cluster. What that needs is loaded here alone. */
+export async function reachedCluster(flags: MeshClusterFlags): Promise<ForwardedServer> {
+  const { reachCluster } = await import('./cluster-target.ts')
+  return reachCluster(flags)
 }
 
 function readText(flag: string, path: string): string {

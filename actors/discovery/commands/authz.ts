@@ -27,7 +27,7 @@ interface Flags extends ServerFlags {
 
 /** Prints the decision on a request. The exit status is 1 when it is denied. */
 export async function authz(flags: Flags, proxy: string): Promise<void> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const { protocol, method, host, path, header, principal, port, sni, 'source-ip': sourceIp, 'remote-ip': remoteIp } = flags
   const claims = flags.claims === '' ? undefined : claimsOf(flags.claims)
   const request = {

@@ -8,7 +8,10 @@ import { type ServerFlags, serverOf } from './asked-server.ts'
 /** How long a person waits for an answer, in milliseconds. */
 const limitMs = 2000
 
-const noFlags: ServerFlags = { address: '', 'token-file': '', 'ca-file': '', json: false }
+const noFlags: ServerFlags = {
+  ...{ address: '', 'token-file': '', 'ca-file': '', json: false },
+  ...{ cluster: false, kubeconfig: '', context: '', meshNamespace: 'mesh-system', revision: '', replica: '' },
+}
 
 /**
  * Returns the values of a flag or argument of `pilot-discovery` (`Sought.value`) that the server knows which the flags of the line name. Rejects as
@@ -17,7 +20,7 @@ const noFlags: ServerFlags = { address: '', 'token-file': '', 'ca-file': '', jso
 export async function valuesOfServer(value: string, given: Readonly<Record<string, string>>): Promise<Candidate[]> {
   if (value === 'request path') return pages()
   if (value !== 'namespace' && !value.endsWith(' proxy')) return []
-  const client = new AdminClient(serverOf({ ...noFlags, ...given, json: false }), { limitMs })
+  const client = new AdminClient(await serverOf({ ...noFlags, ...given, json: false }), { limitMs })
   const { proxies } = await client.asked(client.rpcs.listProxies({ namespace: value === 'namespace' ? '' : (given.namespace ?? '') }))
   const words = value === 'namespace' ? proxies.map(({ namespace }) => namespace) : proxies.map(({ nodeId }) => nameOfNode(nodeId))
   return [...new Set(words)].sort().map((word) => ({ word, about: '' }))

@@ -31,7 +31,7 @@ const most = { names: 5, value: 100 }
 /** Prints the differences. The exit status is 1 when there are some, and 2 when a document cannot be used. */
 export async function diff(flags: ServerFlags & { readonly replace: boolean; readonly namespace: string }, paths: readonly string[]): Promise<void> {
   const files = await filesOf(paths)
-  const client = new AdminClient(serverOf(flags), { limitMs: previewBounds.timeLimit + 5000, readMaxBytes: largestAnswer })
+  const client = new AdminClient(await serverOf(flags), { limitMs: previewBounds.timeLimit + 5000, readMaxBytes: largestAnswer })
   const answer = await client.asked(client.rpcs.previewChanges({ files, replace: flags.replace, namespace: flags.namespace }))
   if (flags.json) printJson({ differs: differs(answer), ...(toJson(PreviewChangesResponseSchema, answer, { alwaysEmitImplicit: true }) as object) })
   else printed(answer)

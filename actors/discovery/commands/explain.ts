@@ -29,7 +29,7 @@ interface Flags extends ServerFlags {
 
 /** Explains a resource or a request, whichever the target names. The exit status is 1 when the request fails. */
 export async function explain(flags: Flags, proxy: string, target: string): Promise<void> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const type = flags.type || (target.includes('|') ? 'cds' : '')
   if (type === '') return explainRequest(client, flags, proxy, target)
   const answer = await client.asked(client.rpcs.explainResource({ proxy, type, name: target }))

@@ -52,7 +52,7 @@ export async function sentResources(
   proxy: string,
   typeUrls: readonly string[],
 ): Promise<{ nodeId: string; resources: SentResource[] }> {
-  const client = AdminClient.ofConfigurations(serverOf(flags))
+  const client = AdminClient.ofConfigurations(await serverOf(flags))
   const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
   const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && resourceJson(resource) }))
   return { nodeId, resources: decoded.sort((one, other) => compare(one.name, other.name)) }
@@ -60,7 +60,7 @@ export async function sentResources(
 
 /** Prints which secrets a proxy asks for. Their values are not asked of the server. */
 export async function proxySecrets(flags: Flags, proxy: string): Promise<void> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const { proxies } = await client.asked(client.rpcs.listProxies({ proxy }))
   const [{ nodeId, types } = { nodeId: proxy, types: [] }] = proxies
   const type = types.find(({ typeUrl }) => typeUrl === secretType)

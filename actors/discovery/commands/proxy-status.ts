@@ -25,7 +25,7 @@ const place = ({ typeUrl }: TypeState): number => (pushOrder.includes(typeUrl) ?
 
 /** Prints the proxies, or one of them in detail. */
 export async function proxyStatus(flags: ServerFlags & { readonly namespace: string }, proxy: string): Promise<void> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const { namespace } = flags
   const answer = await client.asked(client.rpcs.listProxies({ namespace, proxy }))
   const rows = answer.proxies.map((row) => ({ ...row, name: nameOfNode(row.nodeId), state: stateOf(row) }))

@@ -33,7 +33,7 @@ interface Known {
 
 /** Prints pushes until the process is told to end, or the reader of its output is gone. */
 export async function pushWatch(flags: ServerFlags & { readonly namespace: string; readonly past: boolean }): Promise<void> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const { namespace } = flags
   const signal = endOfWatch()
   const ask = (after: string, ms: number) => client.asked(client.rpcs.listPushes({ namespace, after, waitMs: ms }, { signal }))

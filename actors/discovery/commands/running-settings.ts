@@ -5,7 +5,7 @@ import { type ServerFlags, serverOf } from './asked-server.ts'
 
 /** Asks the server that the flags name. Rejects as {@link AdminClient.asked} does. */
 export async function runningSettings(flags: ServerFlags): Promise<Settings> {
-  const client = new AdminClient(serverOf(flags))
+  const client = new AdminClient(await serverOf(flags))
   const { settings, misspelt } = await client.asked(client.rpcs.listSettings({}))
   return {
     // It runs, so that all of them can be used.
