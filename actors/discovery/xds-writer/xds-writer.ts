@@ -56,6 +56,7 @@ import { Authentication } from './authentication.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
 import { certificateService, certificateServiceNames } from './certificate-service.ts'
+import { ClassMembers } from './class-members.ts'
 import { type ConfigRequest, ConfigStreams } from './config-streams.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
@@ -91,8 +92,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #sessionParts: SessionParts
   readonly #connections = new Map<string, Connection>()
   readonly #transports = new Transports<Connection>()
-  /** Connections by class, so that a push visits only the connections that it concerns. */
-  readonly #members = new Map<string, Set<Connection>>()
+  readonly #members = new ClassMembers()
   readonly #pushes: Pushes
   readonly #slots: ProxySlots
   readonly #acknowledgements = new Acknowledgements(this.#connections)
@@ -354,11 +354,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     for (const { connection: id, classId } of command.assignments) {
       const connection = this.#connections.get(id)
       if (!connection) continue
-      this.#leaveClass(connection)
-      connection.session.classId = classId
-      const members = this.#members.get(classId)
-      if (members) members.add(connection)
-      else this.#members.set(classId, new Set([connection]))
+      this.#members.move(connection, classId)
       for (const refused of connection.session.stillRefused()) this.#reportRefusal(connection, refused)
       if (connection.isClassKnown) {
         this.#pushes.changed(connection, command.push.startedAt)
@@ -369,20 +365,13 @@ class XdsWriter implements Behaviour<Message, Sent> {
       }
     }
     for (const classId of touched)
-      for (const connection of this.#members.get(classId) ?? [])
+      for (const connection of this.#members.of(classId))
         if (connection.session.isDue()) {
           this.#pushes.changed(connection, command.push.startedAt)
           if (isChange) this.#acknowledgements.owes(connection, command.push)
         }
     this.#queue?.tell({ type: 'PushApplied', push: command.push.id }, 'taken')
     this.#pushes.work()
-  }
-
-  #leaveClass(connection: Connection): void {
-    const { classId } = connection.session
-    const members = this.#members.get(classId)
-    members?.delete(connection)
-    if (members?.size === 0) this.#members.delete(classId)
   }
 
   /** Pushes to those of the given connections that have something due, after a change first seen at `at` (monotonic milliseconds). */
@@ -584,7 +573,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     budget.nodes.free(connection.nodeBytes)
     session.close()
     this.#secrets.gone(connection)
-    this.#leaveClass(connection)
+    this.#members.leave(connection)
     if (connection.node) budget.proxies.free(1)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
       this.#slots.free()
