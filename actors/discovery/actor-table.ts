@@ -257,7 +257,7 @@ const resolverRow = ({ features }: TableParts): Row<KeySetResolver> => ({
 /** The row of those who know what became of pushes. */
 const distributionRow = (): Row<Distribution> => ({
   module: 'distribution/distribution',
-  consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
+  consumes: { PushEvent: true, ObjectsWithdrawn: true, ProxiesReported: true, ProxyEventsReported: true },
   emits: { DistributionCommand: true, ProxiesReached: true },
   runs: 'in-thread',
   actors: [{ name: 'distribution', config: {} }],
@@ -336,7 +336,7 @@ function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
   }
   return {
     module: 'leader/status-writer',
-    consumes: { MeshObjectEvent: true, ObjectsPublished: true, ObjectsWithdrawn: true, ProxiesReached: true, ObjectAnalysed: true },
+    consumes: { MeshObjectEvent: true, ObjectsPublished: true, ProxiesReached: true, ObjectAnalysed: true },
     emits: {},
     runs: 'in-thread',
     actors: hasCluster && (config.reconciled || config.analysis) ? [{ name: 'status-writer', config }] : [],

@@ -66,17 +66,23 @@ export interface WithdrawnObject {
   readonly reason: string
 }
 
-/** Push queue to status writer: all objects of which patches are withdrawn from proxies. */
+/** Push queue to distribution: all objects of which patches are withdrawn from proxies, and from which connections (`connectionName`). */
 export interface ObjectsWithdrawn {
   readonly type: 'ObjectsWithdrawn'
-  readonly objects: readonly WithdrawnObject[]
+  readonly objects: readonly (Pick<WithdrawnObject, 'key' | 'reason'> & { readonly connections: readonly string[] })[]
 }
 
-/** Distribution to status writer: how many connected proxies have all types of how late a push. */
+/** An object of which patches are withdrawn, with the push that each of these proxies has: such a proxy may be behind, too. */
+export interface WithdrawnHere extends WithdrawnObject {
+  readonly reached: ProxiesReached['reached']
+}
+
+/** Distribution to status writer: how many connected proxies have all types of how late a push, and which objects they have without their patches. */
 export interface ProxiesReached {
   readonly type: 'ProxiesReached'
   /** The number of a push and of the proxies that have it and nothing later, in pairs, by the number of the push. */
   readonly reached: Float64Array
+  readonly withdrawn: readonly WithdrawnHere[]
 }
 
 /** A generation of an object of which replicas ask each other how many proxies have it. */

@@ -34,11 +34,11 @@ export function effectRows(
   objects: readonly ConfigObject[],
   domain: string,
   faults: readonly ResourceFault[],
-  withdrawn: Iterable<readonly [key: string, reason: string]> = [],
+  withdrawn: Iterable<{ readonly key: string; readonly reason: string }> = [],
 ): EffectRow[] {
   const losses = new Map<string, Set<string>>()
   const add = (key: string, loss: string) => losses.set(key, (losses.get(key) ?? new Set()).add(loss))
-  for (const [key, reason] of withdrawn) add(key, `proxies refuse it, and have their configuration without what they refuse: ${reason}`)
+  for (const { key, reason } of withdrawn) add(key, `proxies refuse it, and have their configuration without what they refuse: ${reason}`)
   for (const { isLoss, objects: concerned, resource, reason, consequence } of faults)
     if (isLoss) for (const key of concerned) add(key, `${resource}: ${reason}; ${consequence}`)
   return objects.flatMap((object) => {

@@ -20,7 +20,7 @@ import type { Present, PushChanges } from './audience.ts'
 import { Classes } from './classes/classes.ts'
 import { OwnInstances } from './classes/own-instances.ts'
 import { classOf } from './classes/proxy-class.ts'
-import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
+import { type Refusal, Refusals, type RefusedResource, type WithdrawnFrom } from './classes/refusals.ts'
 import type { ServedClass } from './classes/served-class.ts'
 import { GroupBuilder } from './group-builder.ts'
 
@@ -213,7 +213,7 @@ export class Planner {
   }
 
   /** The objects of which patches are withdrawn, with what the proxy said: each once for each proxy. */
-  withdrawn(): Iterable<readonly [key: string, reason: string]> {
+  withdrawn(): Iterable<WithdrawnFrom> {
     return this.#refusals.withdrawn()
   }
 

@@ -13,6 +13,7 @@ import type {
   PublishedObject,
   StatusOutcome,
   StatusWriterConfig,
+  WithdrawnHere,
   WithdrawnObject,
 } from '../../protocols/messages/object-status.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
@@ -80,6 +81,11 @@ interface Reached {
   readonly proxies: Float64Array
 }
 
+/** The proxies of this replica from which patches of an object are withdrawn, and the pushes that they have otherwise. */
+interface Refusing extends WithdrawnObject {
+  readonly reached: Reached
+}
+
 /** What the condition of an object has to say, from when on. */
 interface Judgement {
   readonly condition: WantedCondition | undefined
@@ -98,7 +104,7 @@ export class ObjectStatuses {
   readonly #ids = new Map<string, Set<string>>()
   readonly #published = new Map<string, Published>()
   /** The objects of which patches are withdrawn from proxies of this replica, and from those of the others. */
-  #withdrawn: ReadonlyMap<string, WithdrawnObject> = new Map()
+  #withdrawn: ReadonlyMap<string, Refusing> = new Map()
   #withdrawnThere: ReadonlyMap<string, WithdrawnObject> = new Map()
   readonly #analysed = new Map<string, readonly AnalysisMessage[]>()
   /** The objects that not all proxies have. */
@@ -162,10 +168,15 @@ export class ObjectStatuses {
   }
 
   /** Sets all objects of which patches are withdrawn from proxies of this replica. */
-  withdrawn(objects: readonly WithdrawnObject[]): void {
+  withdrawn(objects: readonly WithdrawnHere[]): void {
     const before = this.#withdrawn
-    this.#withdrawn = summed(objects)
-    for (const key of new Set([...before.keys(), ...this.#withdrawn.keys()])) for (const id of this.#ids.get(key) ?? []) this.#look(id)
+    this.#withdrawn = new Map(objects.map(({ key, proxies, reason, reached }) => [key, { key, proxies, reason, reached: reachedOf(reached) }]))
+    const isOther = (key: string) => {
+      const [one, other] = [before.get(key), this.#withdrawn.get(key)]
+      return one?.proxies !== other?.proxies || one?.reason !== other?.reason
+    }
+    for (const key of new Set([...before.keys(), ...this.#withdrawn.keys()]))
+      if (isOther(key)) for (const id of this.#ids.get(key) ?? []) this.#look(id)
   }
 
   /** Sets what analysis says of an object; undefined: nothing. */
@@ -186,7 +197,7 @@ export class ObjectStatuses {
     const all = now.proxies[0] ?? 0
     for (const id of this.#open) {
       const { object, counted } = this.#objects.get(id) as Entry
-      const have = proxiesFrom(now, this.#published.get(object.key)?.push ?? Number.POSITIVE_INFINITY)
+      const have = this.#have(now, object.key, this.#published.get(object.key)?.push ?? Number.POSITIVE_INFINITY)
       // What is written of one that waits is worked out when it is its turn.
       if (have >= all || (!this.#waiting.has(id) && (have !== counted?.have || all !== counted.all))) this.#look(id)
     }
@@ -411,14 +422,15 @@ export class ObjectStatuses {
       return { condition: { isReconciled: true, message, generation }, at }
     }
     this.#open.add(id)
-    entry.counted = { have: proxiesFrom(reached, push), all: reached.proxies[0] ?? 0 }
+    entry.counted = { have: this.#have(reached, key, push), all: reached.proxies[0] ?? 0 }
     const from = Math.max(at, published.at + times.behindMs, progress?.push === push ? progress.next : at)
     return { condition: { isReconciled: false, message: conditionMessage(have, all, '', silent, withdrawn), generation }, at: from, openPush: push }
   }
 
-  /** The number of proxies of this replica that have an object in a push or a later one. */
+  /** The number of proxies of this replica that have an object in a push or a later one. One that refuses it has not, and counts once if it is behind, too. */
   #have(reached: Reached, key: string, push: number): number {
-    return Math.max(0, proxiesFrom(reached, push) - (this.#withdrawn.get(key)?.proxies ?? 0))
+    const refusing = this.#withdrawn.get(key)
+    return proxiesFrom(reached, push) - (refusing ? proxiesFrom(refusing.reached, push) : 0)
   }
 
   #blockedUntil(what: string): number {

@@ -1,5 +1,5 @@
 /**
- * What became of the configuration: consumes the pushes of the push queue (`PushEvent`) and the reports of the writers (`ProxiesReported`),
+ * What became of the configuration: consumes the pushes of the push queue (`PushEvent`), what it withdraws from proxies (`ObjectsWithdrawn`), and the reports of the writers (`ProxiesReported`),
  * and, while it is
  * watched, what happens to their proxies (`ProxyEventsReported`); answers which proxies have which version, and what became of the last pushes; emits to
  * the status writer how many proxies have which push (`ProxiesReached`); logs what changes of configuration did. It runs on the main thread, where it delays no push.
@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { DistributionCommand, ProxiesReported, PushEvent, PushUpdates } from '../../../protocols/messages/distribution.ts'
-import type { ProxiesReached } from '../../../protocols/messages/object-status.ts'
+import type { ObjectsWithdrawn, ProxiesReached } from '../../../protocols/messages/object-status.ts'
 import type { ProxyEvent, ProxyEventsAnswer, ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
 import { type KnownProxy, ProxyVersions } from '../../../src/push/distribution/proxy-versions.ts'
 import { PushRecord } from '../../../src/push/distribution/push-record.ts'
@@ -26,7 +26,7 @@ const keptPushes = 100
 /** Maximum time for which a later change is waited for, in milliseconds: well below the deadline of questions. */
 const longestWaitMs = 3000
 
-type Message = PushEvent | ProxiesReported | ProxyEventsReported
+type Message = PushEvent | ObjectsWithdrawn | ProxiesReported | ProxyEventsReported
 
 /** The versions that a proxy has acknowledged, as `config_distribution` shows them. */
 export interface ProxyDigests {
@@ -104,6 +104,8 @@ class Distribution implements Behaviour<Message, Sent> {
         this.#pushes.published(message.push)
         this.#changes.published(message.push)
         break
+      case 'ObjectsWithdrawn':
+        return this.#reached.withdrawn(message.objects)
       case 'NothingPublished':
         return this.#changes.unneeded(message.changes)
       case 'RefusalBlamed':

@@ -1,6 +1,6 @@
 /**
  * Keeps the status of the configuration objects of a cluster while this process leads (docs/status.md): takes the objects from their source
- * (`MeshObjectChanged`), the pushes that have them from the push queue (`ObjectsPublished`, `ObjectsWithdrawn`), what proxies have taken from the actor `distribution`
+ * (`MeshObjectChanged`), the pushes that have them from the push queue (`ObjectsPublished`), what proxies have taken and refuse from the actor `distribution`
  * (`ProxiesReached`) and what analysis says from whoever emits it (`ObjectAnalysed`), and asks the main thread to write. No actor waits for it.
  */
 import { attentionNote } from '../../../protocols/messages/notes.ts'
@@ -10,7 +10,6 @@ import type {
   MeshObjectEvent,
   ObjectAnalysed,
   ObjectsPublished,
-  ObjectsWithdrawn,
   ProxiesReached,
   StatusOutcome,
   StatusWriterConfig,
@@ -32,7 +31,7 @@ const askMs = { first: 200, again: 1000, idle: 10_000 }
 /** The number of writes under way at a time. */
 const mostAtOnce = 16
 
-type Message = MeshObjectEvent | ObjectsPublished | ObjectsWithdrawn | ProxiesReached | ObjectAnalysed
+type Message = MeshObjectEvent | ObjectsPublished | ProxiesReached | ObjectAnalysed
 
 /** What sources and analysis tell in replays. The keys of analysis have a prefix, since a peer may be both. */
 const told: ObjectRule<Message> = {
@@ -111,10 +110,8 @@ class StatusWriter implements Behaviour<Message, never> {
       case 'ObjectsPublished':
         this.#statuses.published(message.push, message.objects, monotonicMs())
         break
-      case 'ObjectsWithdrawn':
-        this.#statuses.withdrawn(message.objects)
-        break
       case 'ProxiesReached':
+        this.#statuses.withdrawn(message.withdrawn)
         this.#statuses.reached(message.reached)
         break
       case 'ObjectAnalysed':

@@ -1,18 +1,16 @@
 /** The connected proxies by writer, and how many connections each writer should close to keep connections evenly spread. */
 import type { ClassAssignment, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
+import { connectionName } from '../../../src/push/distribution/proxy-versions.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { Balance } from '../../../src/transport/balance.ts'
 
 /** No connections are moved while the total number changed by more than this share since the previous check. */
 const unsettledShare = 0.02
 
-/** The name of a proxy in the planner: connection ids are unique per writer only, so it has the writer as a prefix. */
-const nameOf = (writer: string, connection: string): string => `${writer}/${connection}`
-
 /** The assignments that concern one writer, with the connection ids that this writer uses. */
 export function assignmentsOf(writer: string, assignments: readonly ClassAssignment[]): ClassAssignment[] {
-  const prefix = nameOf(writer, '')
+  const prefix = connectionName(writer, '')
   return assignments
     .filter(({ connection }) => connection.startsWith(prefix))
     .map(({ connection, classId }) => ({ connection: connection.slice(prefix.length), classId }))
@@ -46,7 +44,7 @@ export class Proxies {
 
   /** Adds a proxy. Returns the reason for a refusal if the identity of the proxy would exceed its limits. */
   connected(writer: string, { connection, transport, node, claim }: Extract<WriterEvent, { type: 'ProxyConnected' }>): string | undefined {
-    const name = nameOf(writer, connection)
+    const name = connectionName(writer, connection)
     const reason = claim && this.#shares.add(name, claim, () => this.#planner.classIdOf(node))
     if (reason !== undefined) return reason
     this.#connections.get(writer)?.set(connection, transport)
@@ -56,22 +54,22 @@ export class Proxies {
 
   /** Records a NACK of a proxy. Returns whether the proxy is now given different resources. */
   refused(writer: string, { connection, classId, ...refusal }: Extract<WriterEvent, { type: 'ResourcesRefused' }>): boolean {
-    return this.#planner.refused(nameOf(writer, connection), classId, refusal)
+    return this.#planner.refused(connectionName(writer, connection), classId, refusal)
   }
 
   /** Records an ACK of what a proxy refused before. Returns whether the proxy is now given different resources. */
   accepted(writer: string, { connection, ...accepted }: Extract<WriterEvent, { type: 'ResourcesAccepted' }>): boolean {
-    return this.#planner.accepted(nameOf(writer, connection), accepted)
+    return this.#planner.accepted(connectionName(writer, connection), accepted)
   }
 
   /** Keys of the objects that may be the cause of what a proxy refused. */
   blamed(writer: string, connection: string): readonly string[] {
-    return this.#planner.blamed(nameOf(writer, connection))
+    return this.#planner.blamed(connectionName(writer, connection))
   }
 
   disconnected(writer: string, connection: string): void {
     this.#connections.get(writer)?.delete(connection)
-    const name = nameOf(writer, connection)
+    const name = connectionName(writer, connection)
     this.#shares.remove(name)
     this.#planner.disconnect(name)
   }

@@ -152,8 +152,8 @@ class PushQueue implements Behaviour<Message, Sent> {
   linked(peer: Peer<Sent>): void {
     this.#mesh.linked(peer)
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
-    if (peer.kind === 'distribution') this.#reports.linked(peer)
-    if (peer.kind === 'status-writer') for (const part of [this.#published, this.#withdrawn]) part.linked(peer)
+    if (peer.kind === 'distribution') for (const part of [this.#reports, this.#withdrawn]) part.linked(peer)
+    if (peer.kind === 'status-writer') this.#published.linked(peer)
     if (peer.kind === 'analyzer') this.#analyzed.linked(peer)
     if (peer.kind !== 'xds-writer') return
     this.#writers.add(peer)
@@ -167,8 +167,8 @@ class PushQueue implements Behaviour<Message, Sent> {
     const { kind, name } = peer
     this.#mesh.unlinked(peer)
     if (kind === 'jwks-resolver') this.#keys.unlinked()
-    if (kind === 'distribution') this.#reports.unlinked()
-    if (kind === 'status-writer') for (const part of [this.#published, this.#withdrawn]) part.unlinked()
+    if (kind === 'distribution') for (const part of [this.#reports, this.#withdrawn]) part.unlinked()
+    if (kind === 'status-writer') this.#published.unlinked()
     if (kind === 'analyzer') this.#analyzed.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)

@@ -1,5 +1,5 @@
-/** Tells the status writer of which objects patches are withdrawn from proxies, since these refuse them (`ObjectsWithdrawn`). */
-import type { ObjectsWithdrawn, WithdrawnObject } from '../../../protocols/messages/object-status.ts'
+/** Tells the actor `distribution` of which objects patches are withdrawn from proxies, since these refuse them (`ObjectsWithdrawn`). */
+import type { ObjectsWithdrawn } from '../../../protocols/messages/object-status.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -12,8 +12,8 @@ export class WithdrawnObjects {
   readonly #planner: Pick<Planner, 'withdrawn'>
   #peer: Peer<ObjectsWithdrawn> | undefined
   #timer: Timer | undefined
-  /** What was told last, as JSON. */
-  #told = '[]'
+  /** What was told last, as JSON; empty: nothing. */
+  #told = ''
 
   constructor(planner: Pick<Planner, 'withdrawn'>) {
     this.#planner = planner
@@ -21,7 +21,7 @@ export class WithdrawnObjects {
 
   linked(peer: Peer<ObjectsWithdrawn>): void {
     this.#peer = peer
-    this.#told = '[]'
+    this.#told = ''
     this.changed()
   }
 
@@ -43,12 +43,16 @@ export class WithdrawnObjects {
   }
 
   #tell(): void {
-    const found = new Map<string, WithdrawnObject>()
-    for (const [key, reason] of this.#planner.withdrawn()) found.set(key, { key, reason, proxies: (found.get(key)?.proxies ?? 0) + 1 })
+    const found = new Map<string, { key: string; reason: string; connections: string[] }>()
+    for (const { key, reason, connection } of this.#planner.withdrawn()) {
+      const known = found.get(key)
+      if (known) known.connections.push(connection)
+      else found.set(key, { key, reason, connections: [connection] })
+    }
     const objects = [...found.values()]
     const text = JSON.stringify(objects)
     if (text === this.#told) return
     this.#told = text
-    this.#peer?.tell({ type: 'ObjectsWithdrawn', objects })
+    this.#peer?.tell({ type: 'ObjectsWithdrawn', objects }, 'withdrawn')
   }
 }

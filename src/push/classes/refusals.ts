@@ -37,6 +37,13 @@ export interface Refusal {
   readonly policiesChanged: boolean
 }
 
+/** An object of which patches are withdrawn from a proxy, and what the proxy said. */
+export interface WithdrawnFrom {
+  readonly key: string
+  readonly reason: string
+  readonly connection: string
+}
+
 /** The state of one resource that a proxy refused. */
 interface ResourceState {
   readonly typeUrl: string
@@ -105,10 +112,11 @@ export class Refusals {
   }
 
   /** The objects of which patches are withdrawn, with what the proxy said: each once for each proxy. */
-  *withdrawn(): Iterable<readonly [key: string, reason: string]> {
-    for (const states of this.#states.values()) {
+  *withdrawn(): Iterable<WithdrawnFrom> {
+    for (const [connection, states] of this.#states) {
       const faults = states.flatMap((each) => (withdrawnOf(each).size > 0 && each.search?.isOver && each.fault) || [])
-      yield* new Map(faults.flatMap(({ objects, reason }) => objects.map((key) => [key, reason] as const)))
+      const reasons = new Map(faults.flatMap(({ objects, reason }) => objects.map((key) => [key, reason] as const)))
+      for (const [key, reason] of reasons) yield { key, reason, connection }
     }
   }
 

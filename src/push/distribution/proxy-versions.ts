@@ -93,15 +93,24 @@ export class ProxyVersions {
    * later of them, and not of a later push; sorted by the push. A proxy without types asks for nothing, and is not counted.
    */
   reached(): Float64Array {
-    const counts = new Map<number, number>()
-    for (const { applied, proxies } of this.#shares.values())
-      for (const { types } of proxies.values()) {
+    return pairsOf(this.#pushes())
+  }
+
+  /** The same of the proxies of each of these sets of connections ({@link connectionName}). */
+  reachedBy(sets: readonly (readonly string[])[]): Float64Array[] {
+    const known = new Map<string, number>()
+    if (sets.length > 0) for (const { writer, connection, push } of this.#pushes()) known.set(connectionName(writer, connection), push)
+    return sets.map((names) => pairsOf(names.flatMap((name) => (known.has(name) ? { push: known.get(name) as number } : []))))
+  }
+
+  *#pushes(): Generator<{ readonly writer: string; readonly connection: string; readonly push: number }> {
+    for (const [writer, { applied, proxies }] of this.#shares)
+      for (const [connection, { types }] of proxies) {
         if (types.length === 0) continue
         let push = Number.POSITIVE_INFINITY
         for (const { acknowledged = applied } of types) if (acknowledged.push < push) push = acknowledged.push
-        counts.set(push, (counts.get(push) ?? 0) + 1)
+        yield { writer, connection, push }
       }
-    return Float64Array.from([...counts].sort(([one], [other]) => one - other).flat())
   }
 
   /** The number of proxies. */
@@ -119,6 +128,16 @@ export class ProxyVersions {
     for (const { applied, proxies } of this.#shares.values())
       for (const proxy of proxies.values()) yield { ...proxy, types: proxy.types.map((type) => acknowledgedOf(type, applied)) }
   }
+}
+
+/** The name of a connection among those of all writers, also in the planner: its id is unique for its writer only. */
+export const connectionName = (writer: string, connection: string): string => `${writer}/${connection}`
+
+/** How often each push occurs: pairs, sorted by the push. */
+function pairsOf(pushes: Iterable<{ readonly push: number }>): Float64Array {
+  const counts = new Map<number, number>()
+  for (const { push } of pushes) counts.set(push, (counts.get(push) ?? 0) + 1)
+  return Float64Array.from([...counts].sort(([one], [other]) => one - other).flat())
 }
 
 /** A proxy that has all that its writer can send has the version that the writer has applied, whichever push changed the type last. */

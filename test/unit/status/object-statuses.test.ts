@@ -60,7 +60,7 @@ describe('the statuses of objects', () => {
     const first = statuses.next(0, date) as DueStatus
     expect(said(first.status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
     statuses.ended(first, written(2), 0, 0)
-    statuses.withdrawn([{ key: key('a'), proxies: 2, reason: `script\u001bload ${'x'.repeat(999)}` }])
+    statuses.withdrawn([{ key: key('a'), proxies: 2, reason: `script\u001bload ${'x'.repeat(999)}`, reached: pairs([1, 2]) }])
     const due = statuses.next(1000, date) as DueStatus
     const message = '1/3 proxies up to date. 2 refuse it, and have their configuration without what they refuse: script load '
     expect(said(due.status)).to.deep.equal([1, 'False', `${message}${'x'.repeat(288)}...`])
@@ -71,6 +71,24 @@ describe('the statuses of objects', () => {
     statuses.ended(due, written(3), 1000, 0)
     statuses.withdrawn([])
     expect(said((statuses.next(2000, date) as DueStatus).status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
+  })
+
+  it('count a proxy once that refuses patches and has not all of the push either, and do so in each order of news', () => {
+    const statuses = one()
+    statuses.reached(pairs([0, 1], [1, 2]))
+    const refused = { key: key('a'), proxies: 1, reason: 'no' }
+    const rest = ' 1 refuse it, and have their configuration without what they refuse: no'
+    statuses.withdrawn([{ ...refused, reached: pairs([0, 1]) }])
+    const due = statuses.next(1000, date) as DueStatus
+    expect(said(due.status)).to.deep.equal([1, 'False', `2/3 proxies up to date.${rest}`])
+    expect(statuses.counted([{ key: key('a'), uid: 'a', generation: 1 }], 1000)?.have).to.deep.equal([2])
+    statuses.ended(due, written(2), 1000, 0)
+    // It has all else now.
+    statuses.withdrawn([{ ...refused, reached: pairs([1, 1]) }])
+    statuses.reached(pairs([1, 3]))
+    expect(statuses.next(9000, date), 'that is said already').to.equal(undefined)
+    statuses.withdrawn([])
+    expect(said((statuses.next(9000, date) as DueStatus).status)).to.deep.equal([1, 'True', '3/3 proxies up to date.'])
   })
 
   it('count the proxies of other replicas too, and name a replica that does not answer', () => {
@@ -109,7 +127,7 @@ describe('the statuses of objects', () => {
     expect(statuses.next(1000, date), 'the others have not counted it').to.equal(undefined)
     const asked = statuses.toAsk()
     expect(asked).to.have.length(1)
-    statuses.withdrawn(refused(1))
+    statuses.withdrawn(refused(1).map((each) => ({ ...each, reached: pairs([1, 1]) })))
     statuses.othersCounted(asked, { all: 3, have: [1], withdrawn: [...refused(1), ...refused(1)], silent: [] })
     const due = statuses.next(1000, date) as DueStatus
     expect(said(due.status)).to.deep.equal([

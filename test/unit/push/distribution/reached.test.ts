@@ -22,6 +22,9 @@ describe('the pushes that proxies have', () => {
     expect([...versions.reached()]).to.deep.equal([0, 1, 5, 2, 6, 1, 7, 1])
     versions.report('w2', report(7, { d: [current('cds')] }, ['new']))
     expect([...versions.reached()]).to.deep.equal([5, 1, 7, 3])
+    const sets = [['w1/a', 'w1/b', 'w2/a', 'w2/new'], ['w2/d'], []]
+    expect(versions.reachedBy(sets).map((each) => [...each])).to.deep.equal([[5, 1, 7, 1], [7, 1], []])
+    expect(versions.reachedBy([])).to.deep.equal([])
     versions.drop('w1')
     expect([...versions.reached()]).to.deep.equal([7, 2])
   })
