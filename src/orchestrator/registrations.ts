@@ -97,6 +97,9 @@ interface Entry {
   isConflicting: boolean
 }
 
+/** The connection whose workload counts: of several with one entry the one that came last. */
+const lastOf = ({ connections }: Entry): Connected | undefined => [...connections].at(-1)
+
 /** The server does not create an entry as it is. */
 interface Refusal {
   readonly reason: string
@@ -427,7 +430,7 @@ export class Registrations {
 
   /** Two machines may have the same address: one entry is all that can stand for it. */
   #noteShared(entry: Entry): void {
-    const last = [...entry.connections].at(-1)
+    const last = lastOf(entry)
     const other = [...entry.connections].findLast(({ workload }) => workload.node !== last?.workload.node)
     if (last && other) this.#shared.set(entry.id, sharedBy(other, last))
     else this.#shared.delete(entry.id)
@@ -502,7 +505,7 @@ export class Registrations {
     else if (isLeft || entry.isClaimed) return { change: 'take over', at }
     if (!isOwn || !checksHealth) return undefined
     // Of an agent that began anew, what the entry says is of before.
-    const last = [...entry.connections].at(-1)
+    const last = lastOf(entry)
     if (last?.health) return saysHealth(seen, last.health) ? undefined : { change: 'health', at: entry.healthFrom }
     return last?.workload.isProbed && saysHealth(seen, healthy) ? { change: 'health', at: last.since + silentMs } : undefined
   }
@@ -535,20 +538,19 @@ export class Registrations {
       case 'delete':
         return { verb: 'delete', ...place, uid, resourceVersion }
       case 'health': {
-        const patch = healthPatch(seen, [...entry.connections].at(-1)?.health ?? silent, at)
+        const patch = healthPatch(seen, lastOf(entry)?.health ?? silent, at)
         return patch && { verb: 'health', ...place, patch }
       }
     }
   }
 
   /** Without its group, nothing is created until there is one again, and without a workload that this group is for. */
-  #creation({ connections }: Entry, at: string, now: number): EntryOrder | undefined {
-    for (const connected of [...connections]) {
+  #creation(entry: Entry, at: string, now: number): EntryOrder | undefined {
+    for (const connected of [...entry.connections]) {
       const fault = faultOf(connected.workload, this.#groupOf(connected.workload), entryName(connected.workload))
       if (fault && fault.code !== status.notFound) this.#refuse(connected, fault.code, fault.reason, now)
     }
-    // The workload that has connected last.
-    const workload = [...connections].at(-1)?.workload
+    const workload = lastOf(entry)?.workload
     const workloadGroup = workload && this.#groupOf(workload)
     const name = workload && entryName(workload)
     if (!workloadGroup || name === undefined) return undefined
