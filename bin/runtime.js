@@ -20,13 +20,31 @@ export async function onPinnedRuntime(entry) {
   const script = fileURLToPath(entry)
   const pinned = pinnedRuntime(dirname(script))
   if (pinned === undefined) {
-    console.error(
-      `Error: Node ${process.version} is too old: version ${oldest.join('.')} or newer is needed. Run "npm install" here, which brings one.`,
-    )
+    console.error(`Error: ${tooOld(process)}`)
     process.exit(255)
   }
   await wrap(pinned, [script, ...process.argv.slice(2)])
   return false
+}
+
+/** The platforms for which `npm install` brings a Node (`optionalDependencies` in package.json). */
+const brought = ['linux x64', 'linux arm64', 'win32 x64']
+
+/** Says that a Node is too old and where a newer one comes from: not every platform gets one from `npm install`. */
+export function tooOld({ version, platform, arch }) {
+  const needed = `Node ${version} is too old: version ${oldest.join('.')} or newer is needed.`
+  if (brought.includes(`${platform} ${arch}`)) return `${needed} Run "npm install" here, which brings one.`
+  const system = platform === 'darwin' ? 'macOS' : platform
+  return `${needed} For ${system} on ${arch}, "npm install" brings none: install one, and put it first in PATH.`
+}
+
+/**
+ * Says why the pinned Node cannot be started. The package of Linux is for glibc and has no mark that keeps it from systems with musl, where
+ * the program is there, and the loader that it asks for is not.
+ */
+export function notStarted(program, error) {
+  if (error.code !== 'ENOENT' || process.platform !== 'linux' || !existsSync(program)) return `${program} cannot be started: ${error.message}`
+  return `${program} needs glibc, which this system (musl, as Alpine has) lacks: install Node ${oldest.join('.')} or newer, and the package with "npm install --omit=optional"`
 }
 
 /**
@@ -64,7 +82,7 @@ async function wrap(program, args) {
       else child.kill(signal)
     })
   child.on('error', (error) => {
-    console.error(`Error: ${program} cannot be started: ${error.message}`)
+    console.error(`Error: ${notStarted(program, error)}`)
     process.exit(255)
   })
   child.on('exit', (code, signal) => {

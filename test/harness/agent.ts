@@ -23,6 +23,8 @@ export interface AgentOptions {
   readonly proxyConfig?: Readonly<Record<string, unknown>>
   /** The command. The default is that of `commands.ts`. */
   readonly script?: string
+  /** The Node that runs the command. The default is that of this process. */
+  readonly runtime?: string
 }
 
 /** An agent. Its relative paths are in its directory. */
@@ -70,12 +72,12 @@ export class Agent {
 
   /** Starts the command without waiting. Ports stay the same over restarts. */
   async launch(): Promise<ChildProcess> {
-    const { role = 'sidecar', flags = [], script = agentScript } = this.#options
+    const { role = 'sidecar', flags = [], script = agentScript, runtime = process.execPath } = this.#options
     this.adminPort ||= await freePort()
     this.statusPort ||= await freePort()
     this.readyPort ||= await freePort()
     this.metricsPort ||= await freePort()
-    const child = spawn(process.execPath, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...this.env } })
+    const child = spawn(runtime, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...this.env } })
     this.#child = child
     this.#ended = new Promise((resolve) => child.on('close', resolve))
     child.stdout.on('data', (bytes) => (this.output += bytes))

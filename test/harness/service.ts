@@ -49,15 +49,19 @@ export class Service {
   monitoringPort = 0
   readonly output = new Output()
   readonly #script: string
+  readonly #runtime: string
   readonly #cwd: string | undefined
   readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
 
   /**
-   * `script` is the command to run instead of that of `commands.ts`, `descriptors` the limit of open files instead of the system's, `cwd` the
-   * working directory.
+   * `script` is the command to run instead of that of `commands.ts`, `runtime` the Node that runs it instead of this one, `descriptors` the limit
+   * of open files instead of the system's, `cwd` the working directory.
    */
-  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number; cwd?: string } = {}) {
+  constructor(
+    options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; runtime?: string; descriptors?: number; cwd?: string } = {},
+  ) {
+    this.#runtime = options.runtime ?? process.execPath
     this.#cwd = options.cwd
     this.#script = options.script ?? discoveryScript
     this.#descriptors = options.descriptors
@@ -119,7 +123,7 @@ export class Service {
       '0',
       ...this.flags,
     )
-    const command = [process.execPath, this.#script, ...args]
+    const command = [this.#runtime, this.#script, ...args]
     const limited = this.#descriptors === undefined ? command : ['sh', '-c', `ulimit -n ${this.#descriptors}; exec "$@"`, 'sh', ...command]
     const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env }, cwd: this.#cwd })
     this.#child = child

@@ -65,18 +65,19 @@ const examples = fileURLToPath(new URL('../../examples', import.meta.url))
 /** Where the quickstart has an address, by how far its port is from `--first-port`; the others are of commands of pages. */
 const places: Readonly<Record<string, number>> = { 8000: 0, 8080: 3, 9101: 35, 9102: 36, 9110: 37, 9113: 38 }
 
-/** What runs the blocks of a page: the folder, the script of the command, and an Envoy. */
+/** What runs the blocks of a page: the folder, the script of the command, an Envoy, and the Node (that of this process without one). */
 interface Tour {
   readonly folder: string
   readonly script: string
   readonly envoy: string
+  readonly runtime?: string
 }
 
 /**
  * Runs the blocks of a page: the first command in one terminal, until it has printed what the page says, the others in a second one. Other ports take
  * the place of those of the page.
  */
-export async function takeTour(page: string, { folder, script, envoy }: Tour): Promise<void> {
+export async function takeTour(page: string, { folder, script, envoy, runtime = process.execPath }: Tour): Promise<void> {
   const first = await freePorts(40)
   const placed = page.replaceAll(
     /(:|\b)(8000|8080|9101|9102|9110|9113)\b/g,
@@ -87,7 +88,7 @@ export async function takeTour(page: string, { folder, script, envoy }: Tour): P
   // `npx` finds the command in a clone and in an installed package; here it is given.
   const programs = join(folder, 'programs')
   mkdirSync(programs)
-  writeFileSync(join(programs, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${script}' "$@"\n`, { mode: 0o755 })
+  writeFileSync(join(programs, 'npx'), `#!/bin/sh\nshift\nexec '${runtime}' '${script}' "$@"\n`, { mode: 0o755 })
   const env = { ...process.env, PATH: `${programs}:${process.env.PATH}`, ENVOY_BIN: envoy, EXAMPLES: examples }
   const terminal = spawn('sh', ['-c', `exec ${start.command} --first-port ${first}`], { cwd: folder, env, detached: true })
   const output = new Output()

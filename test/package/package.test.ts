@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -50,6 +50,11 @@ describe('the package', () => {
     })
   /** Where the package of the agent alone is installed. */
   const agentFolder = mkdtempSync(join(tmpdir(), 'mesh-agent-package-'))
+  /** The Node that `engines` names as the oldest, and both packages without the one that comes with them, as macOS and musl have them. */
+  const oldestFolder = mkdtempSync(join(tmpdir(), 'mesh-oldest-node-'))
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } }
+  const oldest = `${engines.node.replace('>=', '')}.0`
+  const runtime = join(oldestFolder, 'runtime/node_modules/.bin/node')
   let files: readonly string[] = []
 
   before(() => {
@@ -63,9 +68,18 @@ describe('the package', () => {
     const [agent] = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder, './dist-agent'], root)) as { filename: string }[]
     writeFileSync(join(agentFolder, 'package.json'), '{"private": true}')
     npm(['install', '--prefer-offline', join(folder, agent?.filename ?? '')], agentFolder)
+    const install = (where: string, ...args: string[]) => {
+      const place = join(oldestFolder, where)
+      mkdirSync(place)
+      writeFileSync(join(place, 'package.json'), '{"private": true}')
+      npm(['install', '--prefer-offline', ...args], place)
+    }
+    for (const { filename } of [packed, agent].filter((one) => one !== undefined))
+      install(filename.replace(/-\d.*/, ''), '--omit=optional', join(folder, filename))
+    install('runtime', `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@${oldest}`)
   })
   after(() => {
-    for (const one of [folder, agentFolder]) rmSync(one, { recursive: true, force: true })
+    for (const one of [folder, agentFolder, oldestFolder]) rmSync(one, { recursive: true, force: true })
   })
 
   it('holds built JavaScript and the wire types, no sources, and installs no tools', () => {
@@ -185,6 +199,71 @@ describe('the package', () => {
     const without = spawnSync(older, [join(agentFolder, 'node_modules/.bin/pilot-agent'), 'version'], { encoding: 'utf8' })
     expect(without.status).to.equal(255)
     expect(without.stderr).to.match(/^Error: Node v\d+\.\S+ is too old: version 22\.19 or newer is needed\. /)
+    if (process.platform !== 'linux') return
+    // As on musl: the program is there, its loader is not.
+    const foreign = readFileSync(process.execPath)
+    foreign.write('missing', foreign.indexOf('ld-linux-'))
+    writeFileSync(join(agentFolder, 'node_modules/.bin/node'), foreign, { mode: 0o755 })
+    const onMusl = spawnSync(older, [join(agentFolder, 'node_modules/.bin/pilot-agent'), 'version'], { encoding: 'utf8' })
+    expect(onMusl.status).to.equal(255)
+    expect(onMusl.stderr).to.match(/^Error: \S+\/node needs glibc, which this system .* lacks: install Node 22\.19 or newer, .*--omit=optional"\n$/)
+  })
+
+  describe('on the oldest Node, without the one that comes with it', () => {
+    const script = (name: 'mesh-control-plane' | 'mesh-agent', command: string) => join(oldestFolder, name, 'node_modules/.bin', command)
+    const commands = [
+      ['mesh-control-plane', 'pilot-discovery'],
+      ['mesh-control-plane', 'pilot-agent'],
+      ['mesh-agent', 'pilot-agent'],
+    ] as const
+
+    it('says its version, helps, and warns of nothing', () => {
+      for (const [name, command] of commands) {
+        expect(readdirSync(join(oldestFolder, name, 'node_modules')).filter((found) => found.startsWith('node-linux'))).to.deep.equal([])
+        for (const [args, said] of [
+          [['version'], `node v${oldest}`],
+          [['--help'], 'version'],
+        ] as const) {
+          const { status, stdout, stderr } = spawnSync(runtime, [script(name, command), ...args], { encoding: 'utf8' })
+          expect([status, stderr], `${name}: ${command} ${args}`).to.deep.equal([0, ''])
+          expect(stdout).to.contain(said)
+        }
+      }
+    })
+
+    it('serves a proxy', async () => {
+      const service = new Service({ script: script('mesh-control-plane', 'pilot-discovery'), runtime, env: { PILOT_MOCK_SERVICES: '3' } })
+      try {
+        await service.start()
+        const client = await new XdsClient(service.grpcPort, sidecarNode('10.9.0.1', 'pod', 'ns'), true).connect().ready()
+        await until('a cluster of the Mock registry', () => (client.resources.get(clusterType)?.size ?? 0) > 3)
+        client.close()
+        service.output.lacks(/warning/i)
+        expect(await service.stop()).to.equal(0)
+      } finally {
+        await service.dispose()
+      }
+    })
+
+    for (const [name, command] of commands.filter(([, command]) => command === 'pilot-agent'))
+      it(`has an agent that serves and drains a proxy (${name})`, async () => {
+        const agent = new Agent({ script: script(name, command), runtime, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
+        try {
+          await agent.start()
+          expect(await agent.stop()).to.equal(0)
+        } finally {
+          await agent.dispose()
+        }
+      })
+
+    it('prints what the tour of README says', async function () {
+      const envoy = envoyBinaries().at(-1)
+      if (!envoy) return this.skip()
+      await takeTour(readmeTour(), {
+        ...{ folder: join(oldestFolder, 'mesh-control-plane'), script: script('mesh-control-plane', 'pilot-discovery') },
+        ...{ envoy: envoy.path, runtime },
+      })
+    })
   })
 
   it('prints what the tour of README says, installed', async function () {
