@@ -1,9 +1,9 @@
 /**
  * What a replica spends, from the work of a simulated one (bench/simulated-replica.ts) and the cost of what the simulation leaves out: sockets,
- * HTTP/2, messages between threads, files. These are constants that are calibrated with measured runs of the real service.
+ * HTTP/2, messages between threads, files. These are constants that are fitted to measured runs of the real service.
  */
 
-/** What was done: counts, and the CPU seconds of the planner and of each writer. */
+/** What was done: counts, and the CPU seconds of the planner and of each writer. `pushes` are those that writers are sent. */
 export interface Work {
   readonly connections: number
   readonly changes: number
@@ -21,30 +21,22 @@ export interface WriterWork {
   readonly cpu: number
 }
 
-/** Costs outside the simulated code, in CPU seconds: of one connection, one response with its acknowledgement, one byte, one change of a file. */
+/**
+ * Costs outside the simulated code, in CPU seconds: of one connection, one response with its acknowledgement, one byte, one change of a file, and one
+ * push that writers are sent, whatever the number of proxies.
+ */
 export interface Constants {
   readonly connection: number
   readonly response: number
   readonly byte: number
   readonly change: number
+  readonly push: number
 }
 
 /** The CPU seconds of a measured run, and the simulated work of the same run. */
 export interface Measured {
   readonly cpu: number
   readonly work: Work
-}
-
-/** What is measured for the calibration. */
-export interface Calibration {
-  /** Changes that no proxy sees. */
-  readonly invisible: Measured
-  /** Endpoint changes, which all proxies are sent in small responses. */
-  readonly endpoint: Measured
-  /** Connections in a mesh of few services, which are sent few bytes. */
-  readonly small: Measured
-  /** Connections in the mesh itself. */
-  readonly large: Measured
 }
 
 /** The CPU seconds of the simulated code. */
@@ -59,33 +51,69 @@ export const bytesOf = ({ writers }: Work): number => writers.reduce((sum, { byt
 /** The bytes that pass sockets, in both directions. */
 const passed = ({ writers }: Work): number => writers.reduce((sum, { bytes, received }) => sum + bytes + received, 0)
 
-const share = (seconds: number, count: number): number => (count > 0 ? Math.max(0, seconds) / count : 0)
+/** How often each cost occurs in a work. */
+const countsOf = (work: Work): Constants => ({
+  ...{ connection: work.connections, response: responsesOf(work), byte: passed(work), change: work.changes, push: work.pushes },
+})
 
-/** The constants that explain measured runs. A run that took less than the simulated code gives none, rather than a negative one. */
-export function calibrate({ invisible, endpoint, small, large }: Calibration): Constants {
-  const beside = ({ cpu, work }: Measured) => cpu - pureCpu(work)
-  const change = share(beside(invisible), invisible.work.changes)
-  const response = share(beside(endpoint) - endpoint.work.changes * change, responsesOf(endpoint.work))
-  const connecting = ({ work, cpu }: Measured) => beside({ work, cpu }) - responsesOf(work) * response
-  // Two equations: of each, what is left are its connections and its bytes.
-  const [few, many] = [passed(small.work) / small.work.connections, passed(large.work) / large.work.connections]
-  const [least, most] = [connecting(small) / small.work.connections, connecting(large) / large.work.connections]
-  const byte = share(most - least, many - few)
-  return { change, response, byte, connection: Math.max(0, least - few * byte) }
+const costs = ['connection', 'response', 'byte', 'change', 'push'] as const
+
+/**
+ * The constants that explain measured runs best: the sum of the squares of relative deviations is the least. None is negative: what would be is zero,
+ * and the others are fitted without it. A cost that occurs in no run is zero.
+ */
+export function calibrate(runs: readonly Measured[]): Constants {
+  const rows = runs.map(({ cpu, work }) => ({ counts: countsOf(work), weight: 1 / cpu }))
+  const beside = runs.map(({ cpu, work }) => (cpu - pureCpu(work)) / cpu)
+  let used = costs.filter((cost) => rows.some(({ counts }) => counts[cost] > 0))
+  for (;;) {
+    // Each column is divided by its largest number, since bytes and pushes differ by nine orders of magnitude.
+    const scale = used.map((cost) => Math.max(...rows.map(({ counts, weight }) => counts[cost] * weight)))
+    const cells = rows.map(({ counts, weight }) => used.map((cost, at) => (counts[cost] * weight) / (scale[at] as number)))
+    const sum = (of: (row: readonly number[], index: number) => number) => cells.reduce((total, row, index) => total + of(row, index), 0)
+    const square = used.map((_, one) => used.map((_, other) => sum((row) => (row[one] as number) * (row[other] as number))))
+    const right = used.map((_, one) => sum((row, index) => (row[one] as number) * (beside[index] as number)))
+    const found = solved(square, right).map((value, at) => value / (scale[at] as number))
+    const least = Math.min(0, ...found)
+    if (least === 0)
+      return { connection: 0, response: 0, byte: 0, change: 0, push: 0, ...Object.fromEntries(used.map((cost, at) => [cost, found[at]])) }
+    used = used.filter((_, at) => found[at] !== least)
+  }
+}
+
+/** Solves linear equations by elimination. An unknown that the equations do not determine is zero. */
+function solved(square: readonly (readonly number[])[], right: readonly number[]): number[] {
+  const rows = square.map((row, index) => [...row, right[index] as number])
+  const [size, tiny] = [rows.length, 1e-12]
+  const cell = (row: number, column: number) => (rows[row] as number[])[column] as number
+  for (let at = 0; at < size; at++) {
+    let pivot = at
+    for (let row = at + 1; row < size; row++) if (Math.abs(cell(row, at)) > Math.abs(cell(pivot, at))) pivot = row
+    ;[rows[at], rows[pivot]] = [rows[pivot] as number[], rows[at] as number[]]
+    if (Math.abs(cell(at, at)) < tiny) continue
+    for (let row = 0; row < size; row++) {
+      const factor = row === at ? 0 : cell(row, at) / cell(at, at)
+      rows[row] = (rows[row] as number[]).map((value, column) => value - factor * cell(at, column))
+    }
+  }
+  return rows.map((row, at) => (Math.abs(cell(at, at)) < tiny ? 0 : (row[size] as number) / cell(at, at)))
 }
 
 /** The CPU seconds that a replica spends on work. */
-export const cpuOf = (work: Work, { connection, response, byte, change }: Constants): number =>
-  pureCpu(work) + work.connections * connection + responsesOf(work) * response + passed(work) * byte + work.changes * change
+export function cpuOf(work: Work, constants: Constants): number {
+  const counts = countsOf(work)
+  return costs.reduce((sum, cost) => sum + counts[cost] * constants[cost], pureCpu(work))
+}
 
 /**
  * Milliseconds from a change until the last proxy has it, after the debounce, where each writer has a core of its own: the planner's work, and then
  * that of the busiest writer.
  */
-export const lastMs = (work: Work, { response, byte, change }: Constants): number =>
+export const lastMs = (work: Work, { response, byte, change, push }: Constants): number =>
   1000 *
   (work.planner +
     work.changes * change +
+    work.pushes * push +
     Math.max(0, ...work.writers.map((each) => each.cpu + each.responses * response + (each.bytes + each.received) * byte)))
 
 /** The resident memory of a process in MiB, as a straight line through two measured points. */

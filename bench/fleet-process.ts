@@ -1,14 +1,16 @@
 /** Simulates one replica in a process of its own, started with --expose-gc. Driven by bench/scenarios/fleet.ts. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Work } from './fleet-model.ts'
+import type { FleetKind, Warming } from './fleet-run.ts'
 import { type ReplicaSize, SimulatedReplica } from './simulated-replica.ts'
 
 /**
- * What to simulate: `warm` proxies connect first and are not counted. Each number in `joining` is of proxies that come from a lost replica with what
+ * What to simulate, after the same warming as that of a real process. Each number in `joining` is of proxies that come from a lost replica with what
  * they hold.
  */
 export interface FleetCommand extends ReplicaSize {
-  readonly warm: number
+  readonly warming: Warming
+  /** All proxies, with those that stay from the warming. */
   readonly proxies: number
   readonly rounds: number
   readonly joining: readonly number[]
@@ -16,17 +18,18 @@ export interface FleetCommand extends ReplicaSize {
   readonly isWhole: boolean
 }
 
-/** What was done, by what happened. Changes are the sum of `rounds`. */
+/** What was done, by what happened. */
 export interface FleetReport {
   readonly type: 'simulated'
   readonly start: number
+  /** The first proxies of the process. */
+  readonly first: Work
   readonly connect: Work
-  readonly endpoint: Work
-  readonly route: Work
-  readonly invisible: Work
+  /** Each round of each change. */
+  readonly changes: Readonly<Record<FleetKind, readonly Work[]>>
   /** Ten seconds with ten endpoint changes each. */
   readonly busy: Work | undefined
-  /** A new process: the CPU seconds of its start, and its proxies that come again with what they hold. */
+  /** A new process: its proxies that come again with what they hold. */
   readonly again: Work | undefined
   readonly joins: readonly Work[]
   /** KiB of objects and buffers in use, for each proxy. */
@@ -34,36 +37,35 @@ export interface FleetReport {
 }
 
 async function simulate(command: FleetCommand): Promise<FleetReport> {
+  const { warming, proxies, rounds } = command
   const began = process.cpuUsage()
   const replica = new SimulatedReplica(command)
   const { user, system } = process.cpuUsage(began)
-  replica.connect(command.warm)
+  let round = 0
+  const changes = (kind: FleetKind, count: number) => Array.from({ length: count }, () => replica.change([{ at: 2000, kind, round: round++ }]))
+  replica.connect(warming.staying)
+  const first = replica.connect(warming.leaving)
+  for (const kind of ['endpoint change', 'route change', 'nothing visible'] as const) changes(kind, warming.rounds)
+  replica.disconnect(warming.leaving)
   const before = await inUse()
-  const connect = replica.connect(command.proxies)
-  const kib = ((await inUse()) - before) / 1024 / command.proxies
+  const connect = replica.connect(proxies - warming.staying)
+  const kib = ((await inUse()) - before) / 1024 / connect.connections
   const held = structuredClone(replica.held())
-  // The first change of a kind warms up the code.
-  const changes = (kind: 'endpoint change' | 'route change' | 'nothing visible', rounds: number) => {
-    replica.change([{ at: 0, kind, round: rounds }])
-    return replica.change(Array.from({ length: rounds }, (_, round) => ({ at: round * 2000, kind, round })))
+  const made = {
+    'endpoint change': changes('endpoint change', rounds),
+    'route change': changes('route change', rounds),
+    'nothing visible': changes('nothing visible', rounds),
   }
-  const endpoint = changes('endpoint change', command.rounds)
-  const route = changes('route change', command.rounds)
-  const invisible = changes('nothing visible', command.rounds)
-  const churn = () => replica.change(Array.from({ length: 100 }, (_, round) => ({ at: round * 100, kind: 'endpoint change', round: round + 500 })))
+  const churn = () => replica.change(Array.from({ length: 100 }, (_, index) => ({ at: index * 100, kind: 'endpoint change', round: round++ })))
   const busy = command.isWhole ? churn() : undefined
   const joins = command.joining.map((count) => {
     const work = replica.connect(count, replica.held())
     replica.disconnect(count)
     return work
   })
-  const again = command.isWhole ? restarted(command, held) : undefined
-  return { type: 'simulated', start: (user + system) / 1e6, connect, endpoint, route, invisible, busy, again, joins, kib }
-}
-
-/** The proxies of a replica that has ended come to a new one with the same content. */
-function restarted(command: FleetCommand, held: ReturnType<SimulatedReplica['held']>): Work {
-  return new SimulatedReplica(command).connect(command.warm + command.proxies, held)
+  // The proxies of a replica that has ended come to a new one with the same content.
+  const again = command.isWhole ? new SimulatedReplica(command).connect(proxies, held) : undefined
+  return { type: 'simulated', start: (user + system) / 1e6, first, connect, changes: made, busy, again, joins, kib }
 }
 
 /** Bytes of objects and buffers in use. */

@@ -45,7 +45,9 @@ const defaults = {
   workloads: '8000',
   changes: '360000',
   connects: '100000',
-  checked: '2000',
+  runs: '3',
+  calibrated: '200,1000',
+  checked: '400,2000',
   fleets: '10000,100000',
   each: '5000,2500',
   shape: 'all',
@@ -90,7 +92,9 @@ function usage(): string {
     workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
-    checked: 'fleet: number of proxies of the measured run that the simulation is held against; --proxies are those of the calibration',
+    runs: 'fleet: how often each run of the real service is repeated',
+    calibrated: 'fleet: numbers of proxies of the runs that the simulation is calibrated with, separated by commas',
+    checked: 'fleet: other numbers of proxies of the runs that it is held against',
     fleets: 'fleet: numbers of proxies to simulate, separated by commas',
     each: 'fleet: numbers of proxies of each replica of a fleet, separated by commas, at least 200',
     shape: 'views: shapes, separated by commas, or all',
@@ -166,7 +170,7 @@ function numbers(option: string, text: string): number[] {
 
 /** Parses an option that is one whole number above zero. Exits the process when it is anything else. */
 function numberOf(
-  option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'workloads' | 'changes' | 'connects' | 'checked' | 'limit' | 'memory',
+  option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'workloads' | 'changes' | 'connects' | 'runs' | 'limit' | 'memory',
 ): number {
   const [value, another] = numbers(option, given[option])
   if (value !== undefined && another === undefined) return value
@@ -237,8 +241,9 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       services,
       writers,
       rounds,
-      proxies,
-      checked: numberOf('checked'),
+      runs: numberOf('runs'),
+      calibrated: numbers('calibrated', given.calibrated),
+      checked: numbers('checked', given.checked),
       fleets: numbers('fleets', given.fleets),
       each: numbers('each', given.each),
     }),

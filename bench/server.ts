@@ -1,6 +1,6 @@
 /** The server under test: the real command in a process of its own, and its resource usage. */
 import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -19,6 +19,19 @@ export function processUsage(pid: number): { cpu: number; rss: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const rss = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
+}
+
+/** The CPU seconds of the threads that a process has, which the kernel counts in nanoseconds. Threads that have ended are missing. */
+export function threadSeconds(pid: number): number {
+  const tasks = readdirSync(`/proc/${pid}/task`)
+  return tasks.reduce((sum, task) => {
+    try {
+      return sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e9
+    } catch {
+      // The thread has ended since.
+      return sum
+    }
+  }, 0)
 }
 
 /** Returns the mean CPU seconds of several runs of a Node script, because the CPU clock in /proc has a resolution of 10 ms. */

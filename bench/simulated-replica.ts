@@ -12,7 +12,7 @@ import { configKey } from '../src/config/kinds.ts'
 import { parseConfigFile } from '../src/config/parse.ts'
 import { readNode } from '../src/model/proxy.ts'
 import { meshNames } from '../src/names/mesh-names.ts'
-import { Audience, type PushChanges } from '../src/push/audience.ts'
+import { Audience, isEmptyPush, type PushChanges } from '../src/push/audience.ts'
 import { PushBudget, Turn } from '../src/push/pacing/budget.ts'
 import { trialBytes } from '../src/push/pacing/permit-timeout.ts'
 import { permitWords, SharedPermits } from '../src/push/pacing/permits.ts'
@@ -168,7 +168,7 @@ class SimulatedWriter {
       const frame = responseFrame(response, true)
       const { typeUrl, nonce, plan } = response
       this.responses++
-      this.bytes += plan.length
+      for (const { length } of frame) this.bytes += length
       sidecar.unread.push({ typeUrl, nonce, frame: this.#isWitness(sidecar) ? frame : undefined })
       this.active.add(sidecar)
       if (sidecar.turn.state === 'onTrial' && plan.length > trialBytes) {
@@ -254,12 +254,13 @@ export class SimulatedReplica {
     })
   }
 
-  /** Closes the oldest `count` connections. */
+  /** Closes the newest `count` connections. Those whose responses are decoded are the oldest. */
   disconnect(count: number): Work {
     return this.#worked(0, 0, () => {
       const all = this.#writers.flatMap((writer) => [...writer.sidecars.values()].map((sidecar) => ({ writer, sidecar })))
+      const newest = all.sort((one, other) => Number(other.sidecar.id) - Number(one.sidecar.id)).slice(0, count)
       const began = process.cpuUsage()
-      for (const { writer, sidecar } of all.slice(0, count)) {
+      for (const { writer, sidecar } of newest) {
         writer.close(sidecar, this.#now)
         this.#planner.disconnect(`${writer.name}/${sidecar.id}`)
       }
@@ -303,24 +304,24 @@ export class SimulatedReplica {
 
   #push(): void {
     this.#rounds.begin(this.#now)
-    this.#pushes++
     const began = process.cpuUsage()
     this.#planner.advance(this.#now)
+    const content = this.#planner.takePush()
     this.#plannerCpu += since(began)
-    this.#publish()
-    this.#rounds.sent(
-      this.#pushes,
-      this.#writers.map(({ name }) => name),
-      this.#now,
-    )
-    for (const { name } of this.#writers) this.#rounds.answered(name, this.#pushes)
+    const names = isEmptyPush(content) ? [] : this.#writers.map(({ name }) => name)
+    if (names.length > 0) {
+      this.#pushes++
+      this.#publish(content)
+    }
+    this.#rounds.sent(this.#pushes, names, this.#now)
+    for (const name of names) this.#rounds.answered(name, this.#pushes)
     this.#settle()
   }
 
-  /** Sends each writer its part of what the planner has made. */
-  #publish(): void {
+  /** Sends each writer its part of what the planner has made, if that was not taken yet. */
+  #publish(taken?: PushChanges): void {
     const began = process.cpuUsage()
-    const content: PushChanges = this.#planner.takePush()
+    const content = taken ?? this.#planner.takePush()
     const parts = this.#writers.map((writer) =>
       writer.audience.next({ ...content, assignments: assignmentsOf(writer.name, content.assignments) }, this.#now),
     )

@@ -19,6 +19,11 @@ export const emptyPush: PushChanges = {
   assignments: [],
 }
 
+/** Whether a push changes nothing. */
+export function isEmptyPush({ whole, ...lists }: PushChanges): boolean {
+  return !whole && Object.values(lists).every((list) => list.length === 0)
+}
+
 /**
  * The state after the last push. {@link Audience} reads from it the parts that the audience lacks and that are not in the push, because
  * they did not change.

@@ -1,6 +1,6 @@
 /** The linked writers, and what each one is sent. */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
-import { Audience, emptyPush, type Present, type PushChanges } from '../../../src/push/audience.ts'
+import { Audience, emptyPush, isEmptyPush, type Present, type PushChanges } from '../../../src/push/audience.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { assignmentsOf } from './proxies.ts'
@@ -64,7 +64,7 @@ export class Writers {
    * receives the push as well, for its new digest.
    */
   publish(push: Omit<PushInfo, 'id'>, content: PushChanges): boolean {
-    if (isNothing(content)) return false
+    if (isEmptyPush(content)) return false
     const id = ++this.#lastPush
     for (const writer of this.#writers.values()) this.#publishTo(writer, { ...push, id }, this.#partOf(writer, content))
     return true
@@ -75,7 +75,7 @@ export class Writers {
     let isSent = false
     for (const writer of this.#writers.values()) {
       const part = this.#partOf(writer, content)
-      if (isNothing(part)) continue
+      if (isEmptyPush(part)) continue
       isSent = true
       this.#publishTo(writer, push, part)
     }
@@ -116,8 +116,4 @@ export class Writers {
   closeConnections(counts: ReadonlyMap<string, number>): void {
     for (const [name, count] of counts) this.#writers.get(name)?.peer.tell({ type: 'ReleaseConnections', count }, 'release')
   }
-}
-
-function isNothing({ whole, ...lists }: PushChanges): boolean {
-  return !whole && Object.values(lists).every((list) => list.length === 0)
 }
