@@ -69,10 +69,10 @@ export interface DiscoveryService {
   stop(reason?: string): Promise<void>
 }
 
-/** Whether this is the built code, where all modules that are loaded by name are in one folder. */
 /** The longest that the last parts of a shutdown may take, each of the two steps, in milliseconds: with the actors before, less than a pod is given. */
 const endMs = 5000
 
+/** Whether this is the built code, where all modules that are loaded by name are in one folder. */
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
@@ -142,12 +142,13 @@ export async function startDiscovery(
   const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles, claim.release)
   const levels = levelsInForce(opened, supervisor)
   const explanations = new Explanations()
+  const shown = { features, log, readiness, levels, settings, explanations, remoteKeys: cluster?.remoteKeys }
   Object.assign(
     answers,
     cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     presence?.answers,
-    statusAnswers(supervisor, { features, log, readiness, levels, settings, explanations, others: replicas?.others }),
+    statusAnswers(supervisor, { ...shown, others: replicas?.others }),
   )
   startActors(supervisor, wiring)
   configured.follow(supervisor, wiring.configured)
@@ -159,8 +160,7 @@ export async function startDiscovery(
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, settings, explanations, replicas },
-    passedTo: passing?.places,
+    ...{ ...shown, supervisor, writers, options, openOnLoopback, metrics, startedAt, replicas, passedTo: passing?.places },
     webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })
   // What is wrong with files is told before the first review; without any, the first review starts them.

@@ -103,6 +103,18 @@ export interface ClusterStatus {
   readonly kinds: readonly KindStatus[]
 }
 
+/** A key of a remote secret, and what became of the cluster that it names. */
+export interface RemoteKey {
+  /** The id of the cluster; empty with `secret`: remote secrets cannot be read. */
+  readonly name: string
+  /** The Secret: `<namespace>/<name>`. */
+  readonly secret: string
+  /** The actor that follows the cluster; empty: by this key it is not followed. */
+  readonly actor: string
+  /** Why it is not followed, not as its text says now, or not read whole yet; empty: nothing is wrong with it. */
+  readonly trouble: string
+}
+
 /** A kind that is followed. Durations are milliseconds. */
 export interface KindStatus {
   readonly kind: string

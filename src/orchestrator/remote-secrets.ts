@@ -31,6 +31,18 @@ export interface RemoteCluster {
   readonly text: string
 }
 
+/** A key of a Secret with which something is wrong. */
+export interface FaultyKey {
+  /** The cluster that it names. */
+  readonly id: string
+  readonly secret: string
+  /** What is wrong, and what follows from it. */
+  readonly reason: string
+}
+
+/** The sentence about a key, for people. */
+export const keyLine = ({ id, secret, reason }: FaultyKey): string => `Secret ${secret}, cluster ${id}: ${reason}`
+
 /** Cuts a Secret to what is read of it. Never throws for any value. */
 export function cutRemoteSecret(value: Readonly<Record<string, unknown>>): RemoteSecret {
   const at = Date.parse(String(mapping(value.metadata).creationTimestamp))
@@ -85,33 +97,30 @@ export class RemoteSecrets {
   }
 
   /**
-   * The clusters to follow by id, and what is wrong: sentences for people, without anything of the content of Secrets. An unusable key of an older
+   * The clusters to follow by id, and what is wrong, of the first keys and as sentences for people, without anything of the content of Secrets. An unusable key of an older
    * Secret claims its cluster too: otherwise a new process would follow another Secret than one that has the last good state.
    */
-  result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faults: readonly string[] } {
+  result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faulty: readonly FaultyKey[]; readonly faults: readonly string[] } {
     const clusters = new Map<string, RemoteCluster>()
     const claims = new Map<string, string>()
-    const faults: string[] = []
+    const all: FaultyKey[] = []
     for (const [secret, { entries }] of [...this.#secrets].sort(bySeniority))
       for (const [id, { good, fault }] of [...entries].sort(([one], [other]) => compare(one, other))) {
-        const where = `Secret ${secret}, cluster ${id}`
+        const tell = (reason: string) => all.push({ id, secret, reason })
         const claimed = claims.get(id)
-        if (registries.includes(id) && id !== this.#own)
-          faults.push(`${where}: it is the name of a registry, which no cluster may have; the key is left out`)
-        else if (id === this.#own) faults.push(`${where}: it is the cluster of this process; the key is left out`)
-        else if (claimed !== undefined) faults.push(`${where}: Secret ${claimed} names it too and is older; the key is left out`)
-        else if (good && clusters.size >= most.clusters) faults.push(`${where}: there are more than ${most.clusters} clusters; it is left out`)
+        if (registries.includes(id) && id !== this.#own) tell('it is the name of a registry, which no cluster may have; the key is left out')
+        else if (id === this.#own) tell('it is the cluster of this process; the key is left out')
+        else if (claimed !== undefined) tell(`Secret ${claimed} names it too and is older; the key is left out`)
+        else if (good && clusters.size >= most.clusters) tell(`there are more than ${most.clusters} clusters; it is left out`)
         else {
           claims.set(id, secret)
-          if (fault !== undefined) faults.push(`${where}: ${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
+          if (fault !== undefined) tell(`${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
           if (good) clusters.set(id, { id, secret, ...good })
         }
       }
-    if (faults.length <= most.faults) return { clusters, faults }
-    return {
-      clusters,
-      faults: [...faults.slice(0, most.faults), `more than ${most.faults} keys of remote secrets have faults; the others are not told`],
-    }
+    const faulty = all.slice(0, most.faults)
+    const more = all.length > most.faults ? [`more than ${most.faults} keys of remote secrets have faults; the others are not told`] : []
+    return { clusters, faulty, faults: [...faulty.map(keyLine), ...more] }
   }
 
   #entryOf(text: string, before: Entry | undefined): Entry {

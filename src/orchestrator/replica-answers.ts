@@ -82,7 +82,7 @@ const followedKind = {
 
 const cluster = {
   ...texts('name', 'actor'),
-  ...fields(optional(isText), 'server', 'lastError'),
+  ...fields(optional(isText), 'server', 'lastError', 'secret', 'trouble'),
   ...{ connectedMs: optional(isNumber), connections: isCount, isComplete: isFlag, kinds: rowsOf(followedKind) },
 }
 

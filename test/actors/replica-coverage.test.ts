@@ -66,7 +66,7 @@ describe('answers of one of two replicas', () => {
       },
     })
     others.listed([{ name: other, version: '1', address: '127.0.0.1:1', revision: '' }], 0, 0)
-    const sources = new PageSources(supervisor, true, new Explanations(), undefined, others)
+    const sources = new PageSources(supervisor, true, new Explanations(), { others })
     same = replicaAnswers(sources.own, async () => ({ proxies: 1, isReady: true, most: 0 }))
     const viewer = { ...operator('a test', { mayAct: true }), isDeliberate: true }
     const log = { info: () => undefined, error: () => undefined } as never

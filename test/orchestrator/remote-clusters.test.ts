@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { parse, stringify } from 'yaml'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { TestCluster } from '../harness/cluster.ts'
@@ -35,6 +36,9 @@ interface ClusterRow {
   readonly name: string
   readonly server?: string
   readonly isComplete: boolean
+  readonly actor: string
+  readonly secret?: string
+  readonly trouble?: string
 }
 
 describe('another cluster of the mesh', () => {
@@ -123,7 +127,7 @@ describe('another cluster of the mesh', () => {
       `Secret mesh-system/remotes, cluster ${id}: it is the cluster ${of}, by the uid of its namespace kube-system; it is not followed by a second id`
     const followed = (...names: readonly string[]) =>
       until(`${names.join()} to be followed`, async () => {
-        const list = await rows()
+        const list = (await rows()).filter(({ actor }) => actor !== '')
         return list.map(({ name }) => name).join() === names.join() && list.every(({ isComplete }) => isComplete)
       })
     const both = ['10.1.0.1', '10.2.0.1']
@@ -136,6 +140,13 @@ describe('another cluster of the mesh', () => {
       await until(`${id} in the readiness`, async () => (await readiness()).includes(said(id, of)))
     }
     await followed('Orchestrator', 'far')
+    const secret = 'mesh-system/remotes'
+    const why = (of: string) => `it is the cluster ${of}, by the uid of its namespace kube-system; it is not followed by a second id`
+    expect((await rows()).slice(1).map(({ name, actor, secret, trouble }) => ({ name, actor, secret, trouble }))).to.have.deep.members([
+      { name: 'far', actor: 'source/orchestrator/far', secret, trouble: '' },
+      { name: 'twin', actor: '', secret, trouble: why('far') },
+      { name: 'own', actor: '', secret, trouble: why('Orchestrator') },
+    ])
     await has(local, 'web', both)
     write({ twin: configOf() })
     await followed('Orchestrator', 'twin')
@@ -143,6 +154,22 @@ describe('another cluster of the mesh', () => {
     write({ far: configOf() })
     await followed('Orchestrator', 'far')
     await has(local, 'web', both)
+  })
+
+  it('is on the page of clusters where its key is refused, with the field that is the reason, and goes on as it was', async () => {
+    const runs = parse(configOf()) as { users: [{ name: string; user: object }] }
+    runs.users[0].user = { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sh' } }
+    const trouble = async (name: string) => {
+      const row = (await rows()).find((each) => each.name === name)
+      return row && `${row.secret} ${row.actor === '' ? 'not followed' : 'followed'}: ${row.trouble}`
+    }
+    write({ far: stringify(runs), runs: stringify(runs), text: 'no configuration' })
+    await until('the refused keys', async () => (await trouble('runs')) !== undefined)
+    expect(await trouble('runs')).to.match(/^mesh-system\/remotes not followed: field users\[0\]\.user\.exec: .*; it is not followed$/)
+    expect(await trouble('text')).to.match(/^mesh-system\/remotes not followed: .*; it is not followed$/)
+    expect(await trouble('far')).to.match(/^mesh-system\/remotes followed: field users\[0\]\.user\.exec: .*; its last good state stays$/)
+    write({ far: configOf() })
+    await until('no trouble', async () => (await trouble('far')) === 'mesh-system/remotes followed: ' && (await rows()).length === 2)
   })
 
   it('reviews the tokens of its own pods, and no tokens of others', async () => {
@@ -258,6 +285,9 @@ describe('another cluster of the mesh', () => {
     expect(starting.ms()).to.be.lessThan(60_000)
     for (const name of ['slow', 'silent'])
       expect(await readiness()).to.contain(`cluster ${name} has not been read whole yet (Secret mesh-system/remotes); the service goes on without it`)
+    for (const { name, trouble, secret } of await rows())
+      if (name === 'slow' || name === 'silent')
+        expect(`${secret} ${trouble}`).to.equal('mesh-system/remotes it has not been read whole yet; the service goes on without it')
     expect(await discovery.service.metrics()).to.match(/^remote_cluster_sync_timeouts_total 2$/m)
     local = await connect('beside', 'Orchestrator')
     expect(seen(local, 'only-far'), 'the first push has the one that answers').to.deep.equal(['10.2.0.2'])

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
+import type { RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
 import type { Settings } from '../../../src/cli/settings.ts'
@@ -56,6 +57,8 @@ export interface AdminParts {
   readonly explanations: Explanations
   /** The other replicas, where they are asked too, and what answers them. */
   readonly replicas?: Pick<ReplicaExchange, 'others' | 'answerWith'> | undefined
+  /** The keys of remote secrets, where there are any. */
+  readonly remoteKeys?: (() => readonly RemoteKey[]) | undefined
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
   /** What the flags and variables of this process are set to. */
@@ -134,7 +137,10 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
   const profiles = options.profile ? new (await import('./profiles.ts')).Profiles(supervisor) : undefined
-  const debug = { sources: new PageSources(supervisor, tracking, parts.explanations, profiles, parts.replicas?.others), log: log('default') }
+  const debug = {
+    sources: new PageSources(supervisor, tracking, parts.explanations, { profiles, others: parts.replicas?.others, remoteKeys: parts.remoteKeys }),
+    log: log('default'),
+  }
   const load = () => loadOf(supervisor, () => readiness.judge().ready, features.PILOT_XDS_MAX_PROXIES)
   parts.replicas?.answerWith(replicaAnswers(debug.sources.own, load))
   const spreading =

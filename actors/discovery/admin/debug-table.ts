@@ -153,7 +153,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   clusterz: {
-    what: 'followed clusters: the connection, and of each kind the number of objects, what is done (streaming, paging, watching, paused), version, age, failures and audits',
+    what: 'clusters: the remote secret that names each and why it is not followed, the connection, and of each kind the number of objects, what is done (streaming, paging, watching, paused), version, age, failures and audits',
     shows: 'mesh',
     covers: 'replicas',
     page: async (sources) => listed(await clustersOf(sources)),

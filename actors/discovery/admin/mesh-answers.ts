@@ -6,7 +6,7 @@ import type { ObjectReference } from '../../../protocols/data.ts'
 import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
-import type { ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
+import type { ClusterStatus, RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { actorOfSource, clusterSource } from '../../../src/config/config-sources.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
@@ -153,22 +153,38 @@ export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
 }
 
 /** A followed cluster, and the actor that follows it. */
-export type ClusterAnswer = ClusterStatus & { readonly actor: string }
+export type ClusterAnswer = ClusterStatus & Partial<Pick<RemoteKey, 'secret' | 'trouble'>> & Pick<RemoteKey, 'actor'>
 
 /** The clusters that this replica follows, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
-export async function ownClusters({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
+export async function ownClusters({ supervisor, remoteKeys }: PageSources): Promise<ClusterAnswer[]> {
+  const keys = remoteKeys()
   const follows = (name: string) => name === orchestratorSource || name === actorOfSource(clusterSource) || isRemoteActor(name)
   const actors = supervisor.states().filter(({ name }) => follows(name))
   const answers = await Promise.all(
     actors.map(({ name: actor }) =>
       supervisor.ask<ClusterStatus>(actor, 'cluster').then(
-        (status) => ({ ...status, actor }),
+        (status) => ({ ...status, actor, ...saidOf(keys, actor) }),
         () => undefined,
       ),
     ),
   )
-  return answers.filter((answer) => answer !== undefined)
+  const followed = answers.filter((answer) => answer !== undefined)
+  const shown = new Set(followed.map(({ actor }) => actor))
+  // Who opens the page sees each key, also one of which nothing comes, or whose actor does not answer.
+  return [...followed, ...keys.filter(({ actor }) => !shown.has(actor)).map(unfollowed)]
 }
+
+/** The Secret of a cluster and what is wrong; nothing of one that no Secret names. */
+function saidOf(keys: readonly RemoteKey[], actor: string): Partial<RemoteKey> {
+  const key = keys.find((each) => each.actor === actor)
+  return key ? { secret: key.secret, trouble: key.trouble } : {}
+}
+
+/** The row of a key by which no cluster is followed at present. */
+const unfollowed = ({ actor, trouble, ...key }: RemoteKey): ClusterAnswer => ({
+  ...{ ...key, actor, trouble: trouble === '' ? 'its actor does not answer at present' : trouble },
+  ...{ server: undefined, connectedMs: undefined, connections: 0, lastError: undefined, isComplete: false, kinds: [] },
+})
 
 /** The clusters that each of the replicas follows. */
 export const clustersOf = (sources: PageSources): Promise<RowsOfAll<ClusterAnswer>> => sources.ofAll('clusters', () => ownClusters(sources))

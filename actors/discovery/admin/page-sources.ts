@@ -1,4 +1,5 @@
 /** The data of the debug pages: answers of the push queue, the writers and the certificate authority. */
+import type { RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { ListPiece } from '../../../protocols/messages/pages.ts'
 import type { ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { Page } from '../../http/page-server.ts'
@@ -21,6 +22,13 @@ export interface RowsOfAll<Row> {
 /** A proxy as its writer and the push queue know it, wherever it is connected. */
 type OneProxy = Placed<Pick<ConnectionStatus, 'connectionId'>>
 
+/** What not every service has. */
+interface OptionalParts {
+  readonly profiles?: Profiles | undefined
+  readonly others?: OtherReplicas | undefined
+  readonly remoteKeys?: (() => readonly RemoteKey[]) | undefined
+}
+
 /** Asks the actors for the data of pages. */
 export class PageSources {
   readonly supervisor: Supervisor
@@ -31,18 +39,22 @@ export class PageSources {
   readonly profiles: Profiles | undefined
   /** Present where the other replicas are asked too. */
   readonly others: OtherReplicas | undefined
+  /** The keys of remote secrets, and what became of each. */
+  readonly remoteKeys: () => readonly RemoteKey[]
 
-  constructor(supervisor: Supervisor, tracking: boolean, explanations: Explanations, profiles?: Profiles, others?: OtherReplicas) {
-    this.others = others
+  constructor(supervisor: Supervisor, tracking: boolean, explanations: Explanations, parts: OptionalParts = {}) {
+    this.others = parts.others
+    this.profiles = parts.profiles
+    this.remoteKeys = parts.remoteKeys ?? (() => [])
     this.supervisor = supervisor
     this.tracking = tracking
     this.explanations = explanations
-    this.profiles = profiles
   }
 
   /** The same of this replica alone. */
   get own(): PageSources {
-    return this.others ? new PageSources(this.supervisor, this.tracking, this.explanations, this.profiles) : this
+    const { supervisor, tracking, explanations, profiles, remoteKeys } = this
+    return this.others ? new PageSources(supervisor, tracking, explanations, { profiles, remoteKeys }) : this
   }
 
   /** Rows of this replica and of all others, of which those that do not answer are named. */

@@ -1,6 +1,7 @@
 /** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
 import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
 import type { AskedGeneration, CountedProxies, OthersCounted } from '../../../protocols/messages/object-status.ts'
+import type { RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { EventsOfAll } from '../../../protocols/messages/proxy-events.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
@@ -51,12 +52,14 @@ export interface StatusParts {
   readonly explanations: Explanations
   /** Present where the other replicas are asked too. */
   readonly others: OtherReplicas | undefined
+  /** The keys of remote secrets, where there are any. */
+  readonly remoteKeys: (() => readonly RemoteKey[]) | undefined
 }
 
 /** Returns the functions that answer the questions. */
 export function statusAnswers(supervisor: Supervisor, parts: StatusParts) {
-  const { features, log, readiness, levels, settings, explanations, others } = parts
-  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations, undefined, others)
+  const { features, log, readiness, levels, settings, explanations, others, remoteKeys } = parts
+  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations, { others, remoteKeys })
   const admin = { sources, levels, settings, log: log('default'), domain: features.MESH_DOMAIN }
   const calls = new PassedCalls(admin, features.ENABLE_ADMIN_ENDPOINTS, () => sources.queue('mesh'))
   return {

@@ -1,7 +1,7 @@
 /** A cluster as the main thread has it: the connection, single calls, and the answers to actors on other threads. */
 import type { StatePlace } from '../../../protocols/messages/authority.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
-import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
+import type { ClusterOrigin, RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { described } from '../../../src/policy/signed-token.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
@@ -111,6 +111,9 @@ export class MainCluster {
 
   /** What is wrong with remote secrets, for the body of `/ready`. */
   readonly troubles = (): readonly string[] => this.remotes?.troubles ?? []
+
+  /** The keys of remote secrets, and what became of each. */
+  readonly remoteKeys = (): readonly RemoteKey[] => this.remotes?.keys ?? []
 
   /** Ends the connections. Calls under way fail. */
   close(): void {

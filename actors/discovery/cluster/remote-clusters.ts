@@ -5,10 +5,17 @@
 import { createSecureContext } from 'node:tls'
 import type { TokenReviewQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
 import { heardNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
-import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
+import type { ClusterAccess, RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { remoteSecretLabels } from '../../../src/names/secret-names.ts'
-import { cutRemoteSecret, type RemoteCluster, type RemoteSecret, RemoteSecrets } from '../../../src/orchestrator/remote-secrets.ts'
+import {
+  cutRemoteSecret,
+  type FaultyKey,
+  keyLine,
+  type RemoteCluster,
+  type RemoteSecret,
+  RemoteSecrets,
+} from '../../../src/orchestrator/remote-secrets.ts'
 import { labelled } from '../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../src/orchestrator/responses.ts'
 import { described } from '../../../src/policy/signed-token.ts'
@@ -31,6 +38,9 @@ import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenR
  * at a time, in milliseconds. A Secret may be replaced by deleting it. After `identifyMs` a cluster is asked again who it is.
  */
 const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000, turnMs: 5, identifyMs: 15_000 }
+
+/** What is said of a cluster for which nothing waits any more. */
+const late = 'it has not been read whole yet; the service goes on without it'
 
 /** What the remote clusters are followed with. */
 export interface RemoteClustersParts {
@@ -94,6 +104,7 @@ export class RemoteClusters {
   /** What clusters are known by, by their ids, as long as they are reached by the same text; of the own one without a text. */
   readonly #uids = new Map<string, { readonly text: string; readonly uid: string }>()
   #faults: readonly string[] = []
+  #faulty: readonly FaultyKey[] = []
   readonly #faultLines = new LineBounds()
   readonly #timeouts: Counter
   #supervisor: Supervisor | undefined
@@ -129,6 +140,21 @@ export class RemoteClusters {
   /** What is wrong, for the body of `/ready`. None of it keeps the service from being ready. */
   get troubles(): readonly string[] {
     return [...this.#faults, ...new Set([...this.#troubles.values()].map(({ reason }) => reason)), ...this.#lateLines()]
+  }
+
+  /** The keys of remote secrets, and what became of each; of those with faults the first ones. */
+  get keys(): readonly RemoteKey[] {
+    const running = new Map<string, RemoteKey>()
+    for (const { remote, actor, isLate, wasHeard } of this.#running.values())
+      running.set(`${remote.secret} ${remote.id}`, { name: remote.id, secret: remote.secret, actor, trouble: isLate && !wasHeard ? late : '' })
+    const others: RemoteKey[] = []
+    for (const { id, secret, reason } of this.#faulty) {
+      const known = running.get(`${secret} ${id}`)
+      if (known) running.set(`${secret} ${id}`, { ...known, trouble: reason })
+      else others.push({ name: id, secret, actor: '', trouble: reason })
+    }
+    const unread = [...new Set([...this.#troubles.values()].map(({ reason }) => reason))]
+    return [...running.values(), ...others, ...unread.map((trouble) => ({ name: '', secret: '', actor: '', trouble }))]
   }
 
   /** Decides on a token of another cluster by the API server of that cluster. */
@@ -231,10 +257,11 @@ export class RemoteClusters {
   /** What was told belongs together: starts, changes and removes clusters. */
   #settled(): void {
     if (this.#isClosed || !this.#isListed || !this.#haveReadAll()) return
-    const { clusters: named, faults } = this.#secrets.result()
+    const { clusters: named, faults, faulty } = this.#secrets.result()
     const twins = this.#twins(named)
     const clusters = new Map([...named].filter(([id]) => !twins.has(id)))
-    this.#tellFaults([...faults, ...twins.values()])
+    this.#faulty = [...faulty, ...twins.values()]
+    this.#tellFaults([...faults, ...[...twins.values()].map(keyLine)])
     for (const [id, running] of this.#running) {
       const remote = clusters.get(id)
       if (remote) this.#keep(running, remote)
@@ -249,7 +276,7 @@ export class RemoteClusters {
    * What is said of clusters that are followed by another id already: their endpoints would count twice. The authorities have to be the same too: a
    * server that claims to be another cluster must not keep that out.
    */
-  #twins(named: ReadonlyMap<string, RemoteCluster>): ReadonlyMap<string, string> {
+  #twins(named: ReadonlyMap<string, RemoteCluster>): ReadonlyMap<string, FaultyKey> {
     const own = this.#uids.get(this.#parts.own)?.uid
     const uidOf = ({ id, text }: RemoteCluster) => {
       const known = this.#uids.get(id)
@@ -258,15 +285,15 @@ export class RemoteClusters {
     const keyOf = (remote: RemoteCluster) => `${uidOf(remote)} ${remote.access.ca?.trim() ?? ''}`
     const byKey = new Map<string, string>()
     for (const { remote } of this.#running.values()) if (!named.has(remote.id)) byKey.set(keyOf(remote), remote.id)
-    const twins = new Map<string, string>()
+    const twins = new Map<string, FaultyKey>()
     for (const remote of named.values()) {
       const uid = uidOf(remote)
       if (uid === undefined) continue
       const other = uid === own ? this.#parts.own : byKey.get(keyOf(remote))
       if (other === undefined) byKey.set(keyOf(remote), remote.id)
       else {
-        const why = `it is the cluster ${other}, by the uid of its namespace kube-system; it is not followed by a second id`
-        twins.set(remote.id, `Secret ${remote.secret}, cluster ${remote.id}: ${why}`)
+        const reason = `it is the cluster ${other}, by the uid of its namespace kube-system; it is not followed by a second id`
+        twins.set(remote.id, { id: remote.id, secret: remote.secret, reason })
       }
     }
     return twins
@@ -413,8 +440,8 @@ export class RemoteClusters {
   }
 
   #lateLines(): readonly string[] {
-    const late = [...this.#running.values()].filter(({ isLate, wasHeard }) => isLate && !wasHeard)
-    return late.map(({ remote }) => `cluster ${remote.id} has not been read whole yet (Secret ${remote.secret}); the service goes on without it`)
+    const lateOnes = [...this.#running.values()].filter(({ isLate, wasHeard }) => isLate && !wasHeard)
+    return lateOnes.map(({ remote }) => `cluster ${remote.id} has not been read whole yet (Secret ${remote.secret}); the service goes on without it`)
   }
 }
 
