@@ -57,7 +57,7 @@ export const clusterFlags = {
     default: '',
     description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given',
   }),
-  context: text({ default: '', description: 'context in it; the current one when not given' }),
+  context: text({ value: 'context', default: '', description: 'context in it; the current one when not given' }),
   namespace: text({
     char: 'n',
     default: '',

@@ -12,7 +12,7 @@ import { type Cell, table } from './table.ts'
 
 /** The flags that are not those of a server. */
 const ownFlags = {
-  running: toggle({ description: 'of the server that runs, which is asked over its admin socket or at --address' }),
+  running: toggle({ description: 'of the server that runs, which is asked over its admin socket, at --address or in a cluster' }),
   changed: toggle({ description: 'only what is not at its default' }),
   ...serverFlags,
 }

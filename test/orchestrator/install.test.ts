@@ -103,6 +103,10 @@ describe('docs/install.md', () => {
     await failsClosed('meshd-mesh-system')
   })
 
+  it('is asked from outside of the cluster', () => {
+    expect(run('Ask it').get('npx pilot-discovery proxy-status --cluster')).to.match(/^PROXY +STATUS .*\nweb-\S+\.shop /)
+  })
+
   it('has a gateway', () => {
     run('A gateway')
   })

@@ -13,7 +13,7 @@ describe('completion', () => {
   const service = new Service({ flags: ['--writers', '1'] })
   const home = mkdtempSync(join(tmpdir(), 'mesh-home-'))
   const files = join(home, 'files')
-  const env = { ...service.env, HOME: home, XDG_CACHE_HOME: join(home, 'cache'), PATH: `${home}:${process.env.PATH}` }
+  const env = { ...service.env, HOME: home, KUBECONFIG: '', XDG_CACHE_HOME: join(home, 'cache'), PATH: `${home}:${process.env.PATH}` }
   const scripts = { 'pilot-discovery': discoveryScript, 'pilot-agent': agentScript }
   let client: XdsClient | undefined
 
@@ -22,6 +22,10 @@ describe('completion', () => {
       writeFileSync(join(home, name), `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`, { mode: 0o755 })
     mkdirSync(files)
     writeFileSync(join(files, 'mesh-settings.yaml'), '')
+    mkdirSync(join(home, '.kube'))
+    const contexts = (...names: string[]) => `contexts: [${names.map((name) => `{name: ${name}, context: {cluster: ${name}}}`).join(', ')}]\n`
+    writeFileSync(join(home, '.kube/config'), contexts('production', 'trial'))
+    writeFileSync(join(files, 'other-clusters'), contexts('staging'))
     await service.start()
     client = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'cart-0', 'orders'), true).connect().ready()
   })
@@ -69,6 +73,11 @@ describe('completion', () => {
         await terminal.completes('pilot-discovery proxy-status -n o', '-n orders')
         await terminal.completes('pilot-discovery request GET /debug/clusterz', '/debug/clusterz ')
         await terminal.completes('pilot-discovery request GET /vers', '/version ')
+      })
+
+      it('knows the contexts of the files with clusters', async () => {
+        await terminal.completes('pilot-discovery proxy-status --context prod', '--context production')
+        await terminal.completes('pilot-discovery proxy-status --kubeconfig other-clusters --context=st', '--context=staging')
       })
 
       it('completes files', async () => {

@@ -51,6 +51,12 @@ export async function joinedFiles({ paths: files, context }: Extract<ClusterOrig
   return JSON.stringify({ apiVersion: 'v1', kind: 'Config', 'current-context': current, ...all })
 }
 
+/** Returns the names of the contexts of files. Rejects with an Error that names the file. */
+export async function contextNames(paths: readonly string[]): Promise<string[]> {
+  const { contexts } = JSON.parse(await joinedFiles({ from: 'files', paths, context: '' })) as { contexts: Mapping[] }
+  return contexts.map(({ name }) => String(name))
+}
+
 /** The namespace of the context that is used; undefined: it names none. Rejects with an Error that names the file. */
 export async function contextNamespace(origin: Extract<ClusterOrigin, { from: 'files' }>): Promise<string | undefined> {
   const { contexts, 'current-context': current } = JSON.parse(await joinedFiles(origin)) as { contexts: Mapping[]; 'current-context': string }

@@ -34,11 +34,11 @@ export async function forwardPort(access: ClusterAccess, { namespace, pod, port 
   let reason = ''
   told.on('data', (bytes: Buffer) => {
     reason += bytes.toString('utf8')
-    if (bytes.length > 0) stream.destroy(new Error(reason.trim()))
+    if (bytes.length > 0) stream.destroy(lost(reason.trim()))
   })
   try {
     const forwarded = await new PortForward(config).portForward(namespace, pod, [port], received, told, sent)
-    if ('onclose' in forwarded) forwarded.onclose = () => stream.destroy(reason === '' ? new Error('the API server ended the connection') : undefined)
+    if ('onclose' in forwarded) forwarded.onclose = () => stream.destroy(lost(reason.trim() || 'the API server ended the connection'))
   } catch (error) {
     socket.destroy()
     throw new Error((error as { readonly message?: string }).message ?? String(error))
@@ -52,3 +52,6 @@ export async function forwardPort(access: ClusterAccess, { namespace, pod, port 
     },
   }
 }
+
+/** The error of a connection that ends, which has a code as those of the system have. */
+const lost = (reason: string): Error => Object.assign(new Error(reason), { code: 'ECONNRESET' })

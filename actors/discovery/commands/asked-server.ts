@@ -55,6 +55,11 @@ export async function reachedCluster(flags: MeshClusterFlags): Promise<Forwarded
   return reachCluster(flags)
 }
 
+/** Names the replica of a cluster whose own answer it is, on stderr. */
+export function tellReplica(place: ServerPlace): void {
+  if ('forwarded' in place) process.stderr.write(`answered by replica ${place.forwarded.replica}\n`)
+}
+
 function readText(flag: string, path: string): string {
   try {
     return readBoundedFileSync(path)

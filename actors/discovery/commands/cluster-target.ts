@@ -47,7 +47,11 @@ const limits = { replicaMs: 5000, tokenMs: 600_000, usedMs: 300_000 }
 export async function reachCluster(target: ClusterTarget, environment: NodeJS.ProcessEnv = process.env): Promise<ForwardedServer> {
   const { features } = readFeatures(environment)
   const origin = userCluster({ flag: 'kubeconfig', file: target.kubeconfig, context: target.context }, features, environment)
-  const cluster = new OperatorCluster(origin, target.meshNamespace, features)
+  const connection = new ClusterConnection(origin)
+  const { server: address } = await connection.access(false).catch((error: Error) => {
+    throw new Error(`${target.kubeconfig === '' ? '--cluster' : '--kubeconfig'}: ${error.message}`)
+  })
+  const cluster = new OperatorCluster({ origin, connection, address, namespace: target.meshNamespace }, features)
   const replicas = await cluster.replicas(target.revision)
   const suffix = suffixOf(replicas[0]?.revision)
   const [roots, token] = await Promise.all([cluster.roots(), cluster.token(`meshd-operator${suffix}`)])
@@ -62,7 +66,7 @@ export async function reachCluster(target: ClusterTarget, environment: NodeJS.Pr
       const connection = await cluster.connectTo(replica.name, server, roots)
       return forwarded(replica.name, `https://${server}:${securePort}`, connection, token)
     } catch (error) {
-      const reason = `replica ${replica.name} does not answer: ${oneLine((error as Error).message)}`
+      const reason = `replica ${replica.name} cannot be asked: ${oneLine((error as Error).message)}`
       if (error instanceof Forbidden) throw error
       reasons.push(reason)
       if (asked.length > reasons.length) warn(reason)
@@ -115,17 +119,22 @@ function forwarded(replica: string, origin: string, { socket, port }: SecuredCon
 /** The user may not do what is needed. */
 class Forbidden extends Error {}
 
+interface ClusterPlace {
+  readonly origin: ClusterOrigin
+  readonly connection: ClusterConnection
+  /** The address of the API server. */
+  readonly address: string
+  /** The namespace of the control plane. */
+  readonly namespace: string
+}
+
 /** A cluster, with the rights of the user. */
 class OperatorCluster {
-  readonly #origin: ClusterOrigin
-  readonly #connection: ClusterConnection
-  readonly #namespace: string
+  readonly #at: ClusterPlace
   readonly #features: Features
 
-  constructor(origin: ClusterOrigin, namespace: string, features: Features) {
-    this.#origin = origin
-    this.#connection = new ClusterConnection(origin)
-    this.#namespace = namespace
+  constructor(at: ClusterPlace, features: Features) {
+    this.#at = at
     this.#features = features
   }
 
@@ -139,10 +148,10 @@ class OperatorCluster {
       .filter((replica) => replica !== undefined)
     const revisions = [...new Set(found.map((replica) => replica.revision))].sort()
     if (revisions.length > 1)
-      throw new Error(`the namespace ${this.#namespace} has several revisions of discovery: choose one with --revision: ${revisions.join(', ')}`)
+      throw new Error(`the namespace ${this.#at.namespace} has several revisions of discovery: choose one with --revision: ${revisions.join(', ')}`)
     if (found.length > 0) return found.sort((one, other) => compare(one.name, other.name))
     throw new Error(
-      `there are no pods of discovery in the namespace ${this.#namespace} (labels ${labels})${revision === '' ? '; --meshNamespace names another one' : ''}`,
+      `there are no pods of discovery in the namespace ${this.#at.namespace} (labels ${labels})${revision === '' ? '; --meshNamespace names another one' : ''}`,
     )
   }
 
@@ -152,7 +161,7 @@ class OperatorCluster {
     const { data } = await this.#call('get', 'configmaps', { method: 'GET', path: this.#path(`configmaps/${name}`) }, name)
     const roots = mapping(data)[key]
     if (typeof roots === 'string' && roots !== '') return roots
-    throw new Error(`the ConfigMap ${this.#namespace}/${name} has no ${key}`)
+    throw new Error(`the ConfigMap ${this.#at.namespace}/${name} has no ${key}`)
   }
 
   /** Returns what has a token of an account at any time. */
@@ -169,7 +178,7 @@ class OperatorCluster {
       const { status } = await this.#call('create', 'serviceaccounts/token', request, account)
       const { token } = mapping(status)
       if (typeof token === 'string') return token
-      throw new Error(`the cluster gave no token of the service account ${this.#namespace}/${account}`)
+      throw new Error(`the cluster gave no token of the service account ${this.#at.namespace}/${account}`)
     }
     let token = await fresh()
     return async () => {
@@ -193,7 +202,7 @@ class OperatorCluster {
       late.reject(new Error(`no answer within ${limits.replicaMs / 1000} s`))
     })
     const connecting = async () => {
-      port = await this.#forward({ namespace: this.#namespace, pod, port: securePort })
+      port = await this.#forward({ namespace: this.#at.namespace, pod, port: securePort })
       if (isLate) port.close()
       const socket = connect({ socket: port.stream, ca: roots, servername: server, ALPNProtocols: ['h2'] })
       socket.on('error', () => undefined)
@@ -212,13 +221,13 @@ class OperatorCluster {
 
   async #forward(port: PodPort): Promise<ForwardedPort> {
     try {
-      return await forwardPort(await this.#connection.access(false), port)
+      return await forwardPort(await this.#at.connection.access(false), port)
     } catch (error) {
-      // The answer to a refused upgrade is not shown by the client: the same is asked for without one.
+      // The answer to a refused upgrade is not shown by the client: the same is asked for without one. A server that checks both verbs may do so for GET too.
       const path = this.#path(`pods/${port.pod}/portforward?ports=${port.port}`)
       for (const [verb, method] of [
-        ['get', 'GET'],
         ['create', 'POST'],
+        ['get', 'GET'],
       ] as const)
         await this.#call(verb, 'pods/portforward', { method, path }, port.pod).catch((refused: Error) => {
           if (refused instanceof Forbidden) throw refused
@@ -228,12 +237,12 @@ class OperatorCluster {
   }
 
   #path(rest: string): string {
-    return `/api/v1/namespaces/${encodeURIComponent(this.#namespace)}/${rest}`
+    return `/api/v1/namespaces/${encodeURIComponent(this.#at.namespace)}/${rest}`
   }
 
   /** Sends a request and returns the object of the answer. */
   async #call(verb: string, resource: string, request: Omit<ApiCall, 'accept'>, name = ''): Promise<Mapping> {
-    const session = userSession(this.#origin, this.#connection)
+    const session = userSession(this.#at.origin, this.#at.connection)
     try {
       let answer = await this.#ask(session, request)
       if (answer.status === 401) {
@@ -243,7 +252,7 @@ class OperatorCluster {
       const { status, object } = answer
       if (status < 300) return object
       const reason = typeof object.message === 'string' ? object.message.slice(0, 500) : `status ${status}`
-      const where = `${resource}${name === '' ? '' : ` ${name}`} in the namespace ${this.#namespace}`
+      const where = `${resource}${name === '' ? '' : ` ${name}`} in the namespace ${this.#at.namespace}`
       if (status === 401) throw new Error(`the cluster does not accept the credential of the user: ${reason}`)
       if (status === 403) throw new Forbidden(`forbidden: "${verb}" of ${where}: ${reason}`)
       throw new Error(`"${verb}" of ${where} failed: ${reason}`)
@@ -254,7 +263,7 @@ class OperatorCluster {
 
   async #ask(session: ApiSession, request: Omit<ApiCall, 'accept'>): Promise<{ status: number; object: Mapping }> {
     const { status, body } = await exchange(session, { accept: 'application/json', ...request }).catch((error: Error) => {
-      throw new Error(`the cluster cannot be reached: ${error.message}`)
+      throw new Error(`the cluster ${this.#at.address} cannot be reached: ${error.message}`)
     })
     try {
       return { status, object: mapping(JSON.parse(body.toString('utf8'))) }

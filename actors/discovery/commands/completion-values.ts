@@ -1,12 +1,14 @@
 /** Values that a running server knows, for completion of shells. */
+import { homedir } from 'node:os'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import type { Candidate } from '../../../src/cli/completion.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
-import { askServer } from '../../http/admin-request.ts'
-import { type ServerFlags, serverOf } from './asked-server.ts'
+import { connectionFiles, contextNames } from '../cluster/connection-files.ts'
+import { askedPage } from './asked-page.ts'
+import { meansCluster, type ServerFlags, serverOf } from './asked-server.ts'
 
-/** How long a person waits for an answer, in milliseconds. */
-const limitMs = 2000
+/** How long a person waits for an answer, in milliseconds: of a server, and of one in a cluster, whose connection comes before. */
+const limits = { serverMs: 2000, clusterMs: 5000 }
 
 const noFlags: ServerFlags = {
   ...{ address: '', 'token-file': '', 'ca-file': '', json: false },
@@ -14,21 +16,31 @@ const noFlags: ServerFlags = {
 }
 
 /**
- * Returns the values of a flag or argument of `pilot-discovery` (`Sought.value`) that the server knows which the flags of the line name. Rejects as
- * {@link AdminClient.asked} does.
+ * Returns the values of a flag or argument of `pilot-discovery` (`Sought.value`) that the server knows which the flags of the line name, or the files
+ * of the user. Rejects as {@link AdminClient.asked} does.
  */
 export async function valuesOfServer(value: string, given: Readonly<Record<string, string>>): Promise<Candidate[]> {
-  if (value === 'request path') return pages()
+  if (value === 'context') return contexts(given.kubeconfig ?? given.orchconfig ?? '')
+  const flags: ServerFlags = { ...noFlags, ...given, json: false, cluster: 'cluster' in given && given.cluster !== 'false' }
+  if (value === 'request path') return pages(flags)
   if (value !== 'namespace' && !value.endsWith(' proxy')) return []
-  const client = new AdminClient(await serverOf({ ...noFlags, ...given, json: false }), { limitMs })
+  const place = await serverOf(flags)
+  const client = new AdminClient(place, { limitMs: 'forwarded' in place ? limits.clusterMs : limits.serverMs })
   const { proxies } = await client.asked(client.rpcs.listProxies({ namespace: value === 'namespace' ? '' : (given.namespace ?? '') }))
   const words = value === 'namespace' ? proxies.map(({ namespace }) => namespace) : proxies.map(({ nodeId }) => nameOfNode(nodeId))
   return [...new Set(words)].sort().map((word) => ({ word, about: '' }))
 }
 
-/** The pages of the server of this machine, from the lists of them. */
-async function pages(): Promise<Candidate[]> {
-  const [front, debug] = await Promise.all(['/', '/debug'].map((path) => askServer({ method: 'GET', path })))
+/** The contexts of the file that is named, or of those that the orchestrator's command line uses. */
+async function contexts(file: string): Promise<Candidate[]> {
+  const paths = connectionFiles(file, process.env, homedir()) ?? []
+  return (await contextNames(paths)).map((word) => ({ word, about: '' }))
+}
+
+/** The pages of the server of this machine, or of a replica in a cluster, from the lists of them. */
+async function pages(flags: ServerFlags): Promise<Candidate[]> {
+  const paths = meansCluster(flags) ? ['/debug'] : ['/', '/debug']
+  const [debug, front] = (await Promise.all(paths.map((path) => askedPage(flags, { method: 'GET', path })))).reverse()
   const listed = [
     ...(front?.body ?? '').matchAll(/^(\/\S+) +(.*)$/gm),
     ...(debug?.body ?? '').matchAll(/<a href="(\/debug\/[^"]+)">[^<]*<\/a><\/td><td>([^<]*)/g),

@@ -1,12 +1,14 @@
 /** `pilot-discovery config --running`: the settings of a server that runs. */
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import type { Setting, Settings } from '../../../src/cli/settings.ts'
-import { type ServerFlags, serverOf } from './asked-server.ts'
+import { type ServerFlags, serverOf, tellReplica } from './asked-server.ts'
 
 /** Asks the server that the flags name. Rejects as {@link AdminClient.asked} does. */
 export async function runningSettings(flags: ServerFlags): Promise<Settings> {
-  const client = new AdminClient(await serverOf(flags))
+  const place = await serverOf(flags)
+  const client = new AdminClient(place)
   const { settings, misspelt } = await client.asked(client.rpcs.listSettings({}))
+  tellReplica(place)
   return {
     // It runs, so that all of them can be used.
     settings: settings.map(({ name, value, default: standard, origin, problem }) => ({
