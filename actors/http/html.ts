@@ -22,5 +22,14 @@ export function linkTable(links: readonly Link[]): string {
   return `<table>${rows.join('')}</table>`
 }
 
+/** The links that lead back from a debug page. */
+export const wayBack = '<p><a href="/">/</a> | <a href="/debug">/debug</a></p>'
+
+/** Plain text or JSON as a page, with links to the pages above it. Text may be large: what is escaped is rare in it, and quotes are not. */
+export function textPage(path: string, text: string, above: readonly string[]): string {
+  const links = above.map((href) => `<a href="${escaped(href)}">${escaped(href)}</a>`).join(' | ')
+  return htmlPage(path, `<p>${links}</p><pre>${text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)}</pre>`)
+}
+
 /** Escapes text for HTML elements and quoted attributes. */
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)

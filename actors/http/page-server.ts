@@ -11,7 +11,7 @@ import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
 import { BodyTooLarge, boundedBytes } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
-import { htmlPage, htmlType, linkTable } from './html.ts'
+import { htmlPage, htmlType, linkTable, textPage } from './html.ts'
 import { HttpServer, type HttpServerOptions } from './http-server.ts'
 import { RpcPages } from './rpc-pages.ts'
 import type { SocketPlace } from './unix-socket.ts'
@@ -96,6 +96,9 @@ export interface PageServerOptions {
   /** Takes the connections of HTTP/2 ({@link HttpServer}). */
   readonly http2?: HttpServerOptions['http2']
 }
+
+/** Media types that a browser is shown as HTML. */
+const wrapped: ReadonlySet<string> = new Set(['text/plain; charset=utf-8', 'application/json; charset=utf-8'])
 
 /** Whether a request comes from a browser, which shows HTML. */
 export const acceptsHtml = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes('text/html') ?? false
@@ -186,19 +189,30 @@ export class PageServer {
       return (await this.#rpcs.answer(url.pathname, request, goneSignal(response))) ?? new Page('internal error', undefined, 500)
     }
     const answers = this.#pages.get(url.pathname) ?? this.#pages.get(url.pathname.replace(/[^/]+$/, '*')) ?? this.#below(url.pathname)
-    if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
+    if (!answers) {
+      const page = new Page(`there is no page ${url.pathname}`, undefined, 404)
+      return acceptsHtml(request.headers) ? this.#forBrowser(url.pathname, page) : page
+    }
     const method = request.method === 'HEAD' ? 'GET' : request.method
     if (method !== 'GET' && method !== 'POST' && method !== 'PUT') return notAnswered(request.method ?? '', answers)
     const answer = { GET: answers.get, POST: answers.post, PUT: answers.put }[method]
     if (!answer) return notAnswered(request.method ?? '', answers)
     const { headers, socket } = request
-    return answer({
+    const page = await answer({
       ...{ method, path: url.pathname, headers, query: url.searchParams, connection: socket },
       gone: () => goneSignal(response),
       parameters: () => this.#parameters(request, url),
       body: async () => (await this.#bytes(request)).toString(),
       bytes: (most, take) => this.#bytes(request, most, take),
     })
+    return method === 'GET' && acceptsHtml(headers) ? this.#forBrowser(url.pathname, page) : page
+  }
+
+  /** A page as a browser shows it: text and JSON with a way back, where the server has a front page. */
+  #forBrowser(path: string, { type, body, status, headers }: Page): Page {
+    if (typeof body !== 'string' || !wrapped.has(type) || !this.#pages.has('/')) return new Page(body, type, status, headers)
+    const above = ['/', '/debug'].filter((one) => this.#pages.has(one) && (one === '/' || path.startsWith(`${one}/`)))
+    return new Page(textPage(path, body, above), htmlType, status, { 'Content-Security-Policy': "default-src 'none'", ...headers })
   }
 
   /** The answers of the first folder of a path, if all that is in it has the same. */

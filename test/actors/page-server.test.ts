@@ -93,6 +93,20 @@ describe('the page server', () => {
     )
   })
 
+  it('shows text and JSON to browsers with a way back, and nothing in them is HTML', async () => {
+    server.add('/debug', () => new Page('above'), 'what is above')
+    server.add('/debug/odd', () => new Page('{"a": "<b>&"}', 'application/json; charset=utf-8', 503))
+    const shown = await fetch(`${base}/debug/odd`, { headers: { accept: 'text/html' } })
+    const { status, headers } = shown
+    expect([status, headers.get('content-type'), headers.get('content-security-policy')]).to.deep.equal([
+      503,
+      'text/html; charset=utf-8',
+      "default-src 'none'",
+    ])
+    expect(await shown.text()).to.contain('<a href="/">/</a> | <a href="/debug">/debug</a></p><pre>{"a": "&#60;b&#62;&#38;"}</pre>')
+    expect(await textOf(await fetch(`${base}/debug/odd`))).to.equal('{"a": "<b>&"}')
+  })
+
   it('closes connections beyond its limit, and reports each', async () => {
     let refused = 0
     const small = new PageServer({ maxConnections: 1, refused: () => refused++ })

@@ -3,7 +3,7 @@ import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
-import { htmlPage, htmlType, linkTable } from '../../http/html.ts'
+import { htmlPage, htmlType, linkTable, wayBack } from '../../http/html.ts'
 import { acceptsHtml, notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -135,7 +135,7 @@ function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick
     return { href: `${path}?${asked}`, text: name, about: '' }
   })
   const more = names.length > links.length ? `and ${names.length - links.length} more` : ''
-  if (isHtml) return new Page(htmlPage(proxyWanted, `${linkTable(links)}<p>${more}</p>`), htmlType, 400)
+  if (isHtml) return new Page(htmlPage(proxyWanted, `${wayBack}${linkTable(links)}<p>${more}</p>`), htmlType, 400)
   return new Page([proxyWanted, ...links.map(({ href }) => href), ...(more === '' ? [] : [more])].join('\n'), undefined, 400)
 }
 

@@ -1,6 +1,6 @@
 /** The pages below `/debug/pprof`, which `--profile` enables (docs/operation.md, "Debug pages"). */
 import type { ProfileKind } from '../../../protocols/messages/profile.ts'
-import { htmlPage, htmlType, linkTable } from '../../http/html.ts'
+import { htmlPage, htmlType, linkTable, wayBack } from '../../http/html.ts'
 import { Page } from '../../http/page-server.ts'
 import type { DebugPage } from './debug-table.ts'
 import type { PageSources } from './page-sources.ts'
@@ -27,7 +27,7 @@ export const profilePages: Readonly<Record<string, DebugPage>> = {
     shows: 'mesh',
     covers: 'process',
     page: async () => {
-      return new Page(htmlPage('Profiles', pageTable(Object.entries(profilePages))), htmlType)
+      return new Page(htmlPage('Profiles', wayBack + pageTable(Object.entries(profilePages))), htmlType)
     },
   },
   'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', covers: 'process', page: recorded('cpu') },
