@@ -7,8 +7,8 @@ import { isMapping, mapping } from '../config/shape.ts'
 import { compare } from '../model/order.ts'
 import { longestRemoteConfig, readRemoteAccess } from './remote-access.ts'
 
-/** The largest number of clusters, of keys that are read of a Secret, and of faults that are told at a time. */
-const most = { clusters: 100, keys: 100, faults: 100 }
+/** The largest number of clusters, of keys that are read of a Secret, and of faults that are told at a time. What is left out is told. */
+const most = { clusters: 100, keys: 1000, faults: 100 }
 
 /** The names of registries. A cluster of such an id would be taken for them where networks and pages name registries. */
 const registries: readonly string[] = ['Orchestrator', 'ServiceEntry', 'Mock']
@@ -48,7 +48,7 @@ export function cutRemoteSecret(value: Readonly<Record<string, unknown>>): Remot
   const at = Date.parse(String(mapping(value.metadata).creationTimestamp))
   const texts = isMapping(value.data) ? Object.entries(value.data) : []
   const data = texts.flatMap(([key, text]): [string, string][] => (typeof text === 'string' ? [[key, text]] : []))
-  return { createdAt: Number.isFinite(at) ? at : 0, data: new Map(data.slice(0, most.keys)) }
+  return { createdAt: Number.isFinite(at) ? at : 0, data: new Map(data) }
 }
 
 /** What a key of a Secret says: how the cluster was last reached well, and what is wrong with the present text. */
@@ -61,11 +61,21 @@ interface Entry {
 /** Checks what parsing cannot: whether certificates and keys can be used. Returns the reason, without their content. */
 export type AccessCheck = (access: ClusterAccess) => string | undefined
 
+/** A Secret as it was read. */
+interface ReadSecret {
+  readonly createdAt: number
+  readonly entries: ReadonlyMap<string, Entry>
+  /** The number of keys that were not read. */
+  readonly unread: number
+}
+
 /** Collects the Secrets. A key that becomes unusable keeps its last good state. */
 export class RemoteSecrets {
   readonly #own: string
   readonly #check: AccessCheck
-  readonly #secrets = new Map<string, { readonly createdAt: number; readonly entries: ReadonlyMap<string, Entry> }>()
+  readonly #secrets = new Map<string, ReadSecret>()
+  /** The ids of the clusters of the last result: those that come later do not take the place of one that is followed. */
+  #followed: ReadonlySet<string> = new Set()
 
   /** `own`: the id of the cluster of this process, which no Secret may name. */
   constructor(own: string, check: AccessCheck = () => undefined) {
@@ -83,12 +93,14 @@ export class RemoteSecrets {
     if (!secret) return void this.#secrets.delete(key)
     const before = this.#secrets.get(key)?.entries
     const entries = new Map<string, Entry>()
-    for (const [id, text] of secret.data) {
+    const rank = (id: string) => (this.#followed.has(id) ? 0 : 1)
+    const keys = [...secret.data].sort(([one], [other]) => rank(one) - rank(other) || compare(one, other))
+    for (const [id, text] of keys.slice(0, most.keys)) {
       const known = before?.get(id)
       entries.set(id, this.#entryOf(text, known))
       if (known?.text !== text) yield
     }
-    this.#secrets.set(key, { createdAt: secret.createdAt, entries })
+    this.#secrets.set(key, { createdAt: secret.createdAt, entries, unread: keys.length - entries.size })
   }
 
   /** The keys of all Secrets. */
@@ -98,10 +110,11 @@ export class RemoteSecrets {
 
   /**
    * The clusters to follow by id, and what is wrong, of the first keys and as sentences for people, without anything of the content of Secrets. An unusable key of an older
-   * Secret claims its cluster too: otherwise a new process would follow another Secret than one that has the last good state.
+   * Secret claims its cluster too: otherwise a new process would follow another Secret than one that has the last good state. Clusters that are followed
+   * stay where there are too many.
    */
   result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faulty: readonly FaultyKey[]; readonly faults: readonly string[] } {
-    const clusters = new Map<string, RemoteCluster>()
+    const usable: RemoteCluster[] = []
     const claims = new Map<string, string>()
     const all: FaultyKey[] = []
     for (const [secret, { entries }] of [...this.#secrets].sort(bySeniority))
@@ -111,16 +124,26 @@ export class RemoteSecrets {
         if (registries.includes(id) && id !== this.#own) tell('it is the name of a registry, which no cluster may have; the key is left out')
         else if (id === this.#own) tell('it is the cluster of this process; the key is left out')
         else if (claimed !== undefined) tell(`Secret ${claimed} names it too and is older; the key is left out`)
-        else if (good && clusters.size >= most.clusters) tell(`there are more than ${most.clusters} clusters; it is left out`)
         else {
           claims.set(id, secret)
           if (fault !== undefined) tell(`${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
-          if (good) clusters.set(id, { id, secret, ...good })
+          if (good) usable.push({ id, secret, ...good })
         }
       }
+    usable.sort((one, other) => Number(this.#followed.has(other.id)) - Number(this.#followed.has(one.id)))
+    for (const { id, secret } of usable.splice(most.clusters))
+      all.push({ id, secret, reason: `there are more than ${most.clusters} clusters; it is left out` })
+    this.#followed = new Set(usable.map(({ id }) => id))
     const faulty = all.slice(0, most.faults)
     const more = all.length > most.faults ? [`more than ${most.faults} keys of remote secrets have faults; the others are not told`] : []
-    return { clusters, faulty, faults: [...faulty.map(keyLine), ...more] }
+    return { clusters: new Map(usable.map((cluster) => [cluster.id, cluster])), faulty, faults: [...this.#unread(), ...faulty.map(keyLine), ...more] }
+  }
+
+  /** The sentences about Secrets with too many keys. */
+  #unread(): string[] {
+    return [...this.#secrets].flatMap(([secret, { unread }]) =>
+      unread > 0 ? [`Secret ${secret} has more than ${most.keys} keys: ${unread} are not read`] : [],
+    )
   }
 
   #entryOf(text: string, before: Entry | undefined): Entry {

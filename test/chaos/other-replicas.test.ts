@@ -114,6 +114,23 @@ describe('replicas that ask each other', () => {
     expect(made.removable(presenceTimes.deadMs + presenceTimes.keptMs + 1).map(({ name }) => name)).to.deep.equal(['b'])
   })
 
+  it('ask all that live, however many Leases of dead ones sort before theirs', async () => {
+    const ask: typeof askReplica = async () => []
+    const dead = Object.fromEntries(Array.from({ length: 40 }, (_, number) => [`a${number}`, '127.0.0.1:1']))
+    const { made, rows } = others({ ...dead, r2: '127.0.0.1:2' }, ask)
+    for (let now = 5000; now <= presenceTimes.deadMs; now += 5000)
+      made.listed(
+        rows.map((lease) => (lease.name === 'r2' ? { ...lease, version: `${now}` } : lease)),
+        now,
+        now,
+      )
+    const { replicas } = await made.ask('slow')
+    expect(replicas.filter(({ answered }) => answered)).to.deep.equal([{ name: 'r2', answered: true, reason: '' }])
+    expect(new Set(replicas.flatMap(({ answered, reason }) => (answered ? [] : [reason])))).to.deep.equal(
+      new Set(['its Lease has not been renewed for 20 s']),
+    )
+  })
+
   it('ask a bounded number of replicas, and a bounded number of questions at a time', async () => {
     const answers: (() => void)[] = []
     const ask = (() => new Promise((resolve) => answers.push(() => resolve([])))) as typeof askReplica

@@ -79,13 +79,16 @@ export class OtherReplicas {
   async askEach<Value>(question: ReplicaQuestion, detailsFor: (replica: string) => readonly unknown[]): Promise<OfOthers<Value>> {
     const isTooMuch = this.#underWay >= most.questions
     this.#underWay++
+    // One whose Lease is not renewed is not asked, and takes no place.
+    const further = new Set(this.#others.filter(({ name }) => !this.isDead(name)).slice(most.replicas))
     try {
       const answers: { replica: string; value: Value }[] = []
       const replicas = await Promise.all(
-        this.#others.map(async ({ name }, index): Promise<ReplicaState> => {
+        this.#others.map(async (lease): Promise<ReplicaState> => {
+          const { name } = lease
           try {
             if (isTooMuch) throw new Error('it was not asked: too many questions are under way here')
-            if (index >= most.replicas) throw new Error(`it was not asked: there are more than ${most.replicas} other replicas`)
+            if (further.has(lease)) throw new Error(`it was not asked: there are more than ${most.replicas} other replicas`)
             answers.push({ replica: name, value: (await this.#askOne(name, question, detailsFor(name))) as Value })
             return { name, answered: true, reason: '' }
           } catch (error) {

@@ -42,11 +42,11 @@ export interface PlacedLocality {
  * Sets weights or priorities of localities for a proxy in the locality `own`. With `distribute`, localities without a share are dropped.
  */
 export function placeLocalities(groups: PlacedLocality[], own: string, policy: PolicyInForce, snapshot: MeshSnapshot): PlacedLocality[] {
-  if (own === '') return byPriority(groups.map((group) => ({ ...group, priority: group.isNear ? 0 : 1 })))
-  if (!dependsOnLocality(policy, snapshot)) return groups
   const settings = localitySettings(policy, snapshot)
   const rule = settings?.distribute?.find((entry) => covers(entry.from, own))
   if (rule) return distribute(groups, rule.to)
+  if (own === '') return byPriority(groups.map((group) => ({ ...group, priority: group.isNear ? 0 : 1 })))
+  if (!dependsOnLocality(policy, snapshot)) return groups
   // What a service prefers holds without outlier detection: its endpoints elsewhere are used when there is none here.
   if (settings?.distribute?.length || (policy.outlierDetection === undefined && !policy.distribution)) return groups
   return failover(groups, own, settings)

@@ -162,6 +162,32 @@ describe('the clusters of remote secrets', () => {
     expect(faults[100]).to.equal('more than 100 keys of remote secrets have faults; the others are not told')
   })
 
+  it('stay beside as many keys as a Secret can have, of which those that are not read are told', () => {
+    const secrets = new RemoteSecrets('own')
+    secrets.set('a/s', secret(1, { zfar: at('far') }))
+    expect(shown(secrets).clusters).to.deep.equal(['zfar a/s https://far'])
+    const junk = Object.fromEntries(Array.from({ length: 1200 }, (_, index) => [`k${index}`, 'x']))
+    secrets.set('a/s', secret(1, { ...junk, zfar: at('far') }))
+    expect(shown(secrets).clusters).to.deep.equal(['zfar a/s https://far'])
+    expect(shown(secrets).faults[0]).to.equal('Secret a/s has more than 1000 keys: 201 are not read')
+  })
+
+  it('keep their place where an older Secret names one more than can be followed, which is told', () => {
+    const named = (prefix: string, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${String(index).padStart(3, '0')}`, at(`${prefix}${index}`)]))
+    const secrets = new RemoteSecrets('own')
+    secrets.set('a/young', secret(9, named('c', 50)))
+    secrets.set('a/old', secret(1, named('b', 50)))
+    const before = shown(secrets)
+    expect([before.clusters.length, before.faults]).to.deep.equal([100, []])
+    secrets.set('a/old', secret(1, { ...named('b', 50), a: at('a') }))
+    const after = shown(secrets)
+    expect(after.clusters.sort()).to.deep.equal(before.clusters.sort())
+    expect(after.faults).to.deep.equal(['Secret a/old, cluster a: there are more than 100 clusters; it is left out'])
+    secrets.set('a/young', secret(9, named('c', 49)))
+    expect(shown(secrets).clusters).to.include('a a/old https://a')
+  })
+
   it('keep their last good state while the text cannot be used, and go with their key', () => {
     const secrets = new RemoteSecrets('own', ({ server }) => (server === 'https://odd' ? 'its key is odd' : undefined))
     secrets.set('a/s', secret(1, { b: at('one'), c: 'x' }))
