@@ -1,4 +1,4 @@
-/** The units of examples/operating/systemd, as systemd reads them, and the command of discovery in them. */
+/** The units of examples/operating/systemd, as systemd reads them, and the command of discovery in them (docs/running.md). */
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
 /**
- * Three replicas of discovery behind their Service in a real cluster, installed by the chart, while pods of injected workloads call each other
- * without retries: configuration changes all the time, replicas are replaced one after another, and the one that leads is killed.
+ * Three replicas of discovery behind their Service in a real cluster, installed by the chart (docs/operation.md, "Several replicas: who serves which
+ * proxy"), while pods of injected workloads call each other without retries: configuration changes all the time, replicas are replaced one after
+ * another, and the one that leads is killed.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
