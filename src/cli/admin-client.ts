@@ -20,6 +20,8 @@ export interface ForwardedServer {
   readonly origin: string
   /** Returns the connection, over TLS. Throws an Error when it is lost. */
   open(): Duplex
+  /** Whether the connection is lost. */
+  isLost(): boolean
   /** Returns the token that is sent. */
   token(): Promise<string>
   /** Tells that a call begins or ends: the connection keeps the process alive during calls only. */
@@ -68,6 +70,7 @@ export class AdminClient {
     try {
       return await answer
     } catch (error) {
+      if (forwarded?.isLost()) throw new Error(`replica ${forwarded.replica}: the connection was lost`, { cause: error })
       const { cause } = error as Error
       if (cause instanceof Error && ('syscall' in cause || 'code' in cause)) throw this.#unreached(cause as NodeJS.ErrnoException)
       if (!(error instanceof ConnectError)) throw error

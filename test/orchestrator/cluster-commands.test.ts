@@ -1,12 +1,15 @@
 /** Commands that ask the mesh of a real cluster from elsewhere (docs/commands.md, "The mesh of a cluster"): with the rights of an operator and no others. */
+import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
 import { installChart } from '../harness/cluster-mesh.ts'
+import { discoveryScript } from '../harness/commands.ts'
 import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { Output } from '../harness/output.ts'
 import { runCommand } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
@@ -203,5 +206,21 @@ describe('commands with --cluster', function () {
       process.kill(pid, 'SIGCONT')
     }
     cluster.waitFor('condition=Ready', '-n', 'mesh-system', `pod/${first}`)
+  })
+  it('push watch shows a change, and names the replica that ends', async () => {
+    const [first = ''] = names
+    const said = new Output()
+    const env = { ...process.env, KUBECONFIG: operator, HOME: made }
+    const watching = spawn(process.execPath, [discoveryScript, 'push', 'watch', '--cluster', '--replica', first], { env })
+    said.follow(watching)
+    await said.says(/^TIME +REASON/m)
+    cluster.apply(
+      'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: shop}\nspec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.9.9.9}]}',
+    )
+    await said.says(/ 1 of 1 .*ServiceEntry shop\/a/)
+    const ended = new Promise((resolve) => watching.on('close', resolve))
+    cluster.kubectl(['delete', 'pod', '-n', 'mesh-system', first, '--wait=false'])
+    expect(await ended).to.equal(255)
+    await said.says(new RegExp(`^Error: replica ${first}: the connection was lost$`, 'm'))
   })
 })

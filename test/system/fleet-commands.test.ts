@@ -1,6 +1,7 @@
 /** The commands that ask a running server about its proxies. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { Proxy as ShownProxy } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
@@ -96,6 +97,24 @@ describe('commands that ask a running server', () => {
     expect(stderr).to.equal('1 proxy: 1 REJECTED\n')
     service.remove('patch.yaml')
     await becomes('the refusal to end', 'cart-0.ns', isSynced)
+  })
+
+  it('without --cluster nothing of the client library of clusters is loaded', async () => {
+    const tell =
+      "import { registerHooks } from 'node:module'; registerHooks({ resolve(name, context, next) { const found = next(name, context); if (found.url.includes('@kubernetes')) process.stderr.write('LOADED '); return found } })"
+    const from = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
+    const env = { ...service.env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}` }
+    const near = await runCommand(['proxy-status'], env, from)
+    expect(near.code).to.equal(0)
+    expect(near.stderr).to.match(/^2 proxies: [^:]*\n$/)
+    const clusters = join(service.dir, 'clusters')
+    const named = '{name: x, context: {cluster: x, user: x}}'
+    writeFileSync(
+      clusters,
+      `current-context: x\ncontexts: [${named}]\nclusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}]\nusers: [{name: x, user: {token: a}}]\n`,
+    )
+    const away = await runCommand(['proxy-status', '--kubeconfig', clusters], env, from)
+    expect(away.stderr).to.match(/^LOADED .*Error: the cluster https:\/\/127\.0\.0\.1:1 cannot be reached: connect ECONNREFUSED/)
   })
 
   it('proxy-config shows what a proxy is sent', async () => {

@@ -98,16 +98,17 @@ interface SecuredConnection {
 }
 
 function forwarded(replica: string, origin: string, { socket, port }: SecuredConnection, token: () => Promise<string>): ForwardedServer {
-  let isTaken = false
-  let calls = 0
+  let [isTaken, isLost, calls] = [false, false, 0]
   port.hold(false)
   return {
     ...{ replica, origin, token },
     open() {
-      if (isTaken) throw new Error(`the connection to replica ${replica} was lost`)
+      isLost = isTaken
+      if (isLost) throw new Error('the connection was lost')
       isTaken = true
       return socket
     },
+    isLost: () => isLost || socket.destroyed || port.stream.destroyed,
     hold(isAsked) {
       calls += isAsked ? 1 : -1
       port.hold(calls > 0)
