@@ -32,12 +32,12 @@ const layers = [
   'monitoring',
 ]
 /**
- * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
- * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows. What counts as
- * idle is what the cores stay idle in the end: with 30 % they were so for a third of the whole run.
+ * Two processes more than there are cores, since files wait more than half of the time (3,300 s of CPU in 9,300 s of processes); and more while the cores are
+ * idle all the same: the long files, which come first, wait for time limits most of their time. A process that has just started loads its modules, so the next one
+ * is not begun before that shows. What counts as idle is what the cores stay idle in the end: with one process more and 15 % they were so for a quarter of the run.
  */
-const processes = Math.min(availableParallelism() + 1, 4)
-const more = { most: Math.min(4 * availableParallelism(), 12), everyMs: 3000, hasRoom: idleFor(0.15, cpus) }
+const processes = Math.min(availableParallelism() + 2, 5)
+const more = { most: Math.min(4 * availableParallelism(), 12), everyMs: 3000, hasRoom: idleFor(0.1, cpus) }
 /** How many times longer than usual tests may take: those of `test/long.js` have more to do. */
 const patience = Number(process.env.TEST_PATIENCE ?? 1)
 /** The time after which a process of mocha is ended: no batch takes so long, and mocha cannot end a file that blocks its thread. */

@@ -1,14 +1,14 @@
 // Which test files run together and in which order: batches, each for a process of its own, the longest first.
 
 /** Seconds after which a batch is full. Files that take longer are a batch of their own. */
-const full = 20
+const full = 30
 /** The layer whose files start a cluster each. */
 const withClusters = 'orchestrator'
 /** Seconds of a file without a measured time. */
 const assumed = { unit: 1, default: 5 }
 
 /**
- * Divides the files of each layer into batches of about 20 seconds, and returns them with the longest first, so that no process has a long one left when the
+ * Divides the files of each layer into batches of about 30 seconds, and returns them with the longest first, so that no process has a long one left when the
  * others are through. Those of the layer with clusters take turns with the others: a cluster is ten processes. `times` are the seconds that files took.
  *
  * @param {readonly { readonly layer: string, readonly files: readonly string[] }[]} layers

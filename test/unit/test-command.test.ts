@@ -54,13 +54,13 @@ describe('npx mocha', () => {
 describe('npm test', () => {
   it('runs every file once: long files alone and first, short ones of a layer together', () => {
     const layers = [
-      { layer: 'unit', files: Array.from({ length: 30 }, (_, index) => `u${index}`) },
+      { layer: 'unit', files: Array.from({ length: 45 }, (_, index) => `u${index}`) },
       { layer: 'system', files: ['a', 'b', 'c', 'd'] },
     ]
-    const batches = batchesOf(layers, { a: 90, b: 12, c: 12, d: 8, gone: 100 })
+    const batches = batchesOf(layers, { a: 90, b: 18, c: 18, d: 12, gone: 100 })
     expect(batches.flatMap(({ files }) => files).sort()).to.deep.equal(layers.flatMap(({ files }) => files).sort())
     const named = batches.map(({ layer, files }) => (layer === 'unit' ? `${files.length} of unit` : files.join()))
-    expect(named).to.deep.equal(['a', '20 of unit', 'b,d', 'c', '10 of unit'])
+    expect(named).to.deep.equal(['a', '30 of unit', 'b,d', 'c', '15 of unit'])
   })
 
   it('has the files with clusters take turns with the others', () => {
@@ -68,7 +68,7 @@ describe('npm test', () => {
       { layer: 'orchestrator', files: ['x', 'y', 'z'] },
       { layer: 'system', files: ['a', 'b'] },
     ]
-    const batches = batchesOf(layers, { x: 90, y: 80, z: 70, a: 30, b: 21 })
+    const batches = batchesOf(layers, { x: 90, y: 80, z: 70, a: 40, b: 31 })
     expect(batches.flatMap(({ files }) => files)).to.deep.equal(['x', 'a', 'y', 'b', 'z'])
   })
 
