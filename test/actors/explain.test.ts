@@ -93,6 +93,13 @@ describe('explanations of resources', () => {
     await discovery.dispose()
   })
 
+  it('that take too long say so, where the thread says that it was aborted', async () => {
+    const hasty = new Explanations(1)
+    const said = await hasty.explain({} as never).then(String, ({ message }: Error) => message)
+    await hasty.close()
+    expect(said).to.equal('the explanation took longer than 0.001 s: ask again')
+  })
+
   it('name the objects that made a resource, and those that were left out, with their places', async () => {
     const answer = await ask({ proxy: 'pod.own', type: 'cds', name })
     expect([answer.exists, answer.isComplete]).to.deep.equal([true, true])

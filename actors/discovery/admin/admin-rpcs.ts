@@ -47,6 +47,7 @@ import {
 } from './admin-messages.ts'
 import { dryRunOf } from './dry-run-answers.ts'
 import { explainedFor } from './explain-answers.ts'
+import { Overdue } from './explanations.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import {
   actorsOf,
@@ -96,7 +97,8 @@ const viewerOf = ({ values }: HandlerContext): Viewer => values.get(viewerKey) a
 export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler> {
   return connectHandlers({
     registry: resourceTypes,
-    statusOf: (error) => (error instanceof SilentReplica ? { code: status.unavailable, message: error.message } : undefined),
+    statusOf: (error) =>
+      error instanceof SilentReplica || error instanceof Overdue ? { code: status.unavailable, message: error.message } : undefined,
     failed: (path, error) => parts.log.error(`${path} failed: ${error instanceof Error ? error.message : error}`),
     async gate(context) {
       const viewer = await parts.admit(callOf(context))

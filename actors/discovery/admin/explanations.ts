@@ -16,36 +16,57 @@ const heapMib = 512
 /** The same of dry runs. One of 10,000 services and 200 proxies takes 8 s of CPU time and 400 MiB. */
 const ofDryRuns = { deadlineMs: 50_000, queue: 1, heapMib: 3072 }
 
-/** The threads that explain. */
+/** Thrown when an answer takes longer than its bound. The first one loads the code of its thread, so that the next may be in time. */
+export class Overdue extends Error {
+  constructor(what: string, ms: number) {
+    super(`${what} took longer than ${ms / 1000} s: ask again`)
+  }
+}
+
+/** The threads that explain. `longestMs`: the maximum time of an explanation, in milliseconds. */
 export class Explanations {
+  readonly #longestMs: number
   #pool: Pool | undefined
   #dryRuns: Pool | undefined
 
-  /** Explains a resource. Rejects when it takes too long, or too many others wait. */
+  constructor(longestMs = deadlineMs) {
+    this.#longestMs = longestMs
+  }
+
+  /** Explains a resource. Rejects with {@link Overdue} when it takes too long, otherwise when it fails, or too many others wait. */
   explain(input: ExplainInput): Promise<Explained> {
     return this.#run(input)
   }
 
-  /** Says where a proxy sends a request. Rejects when it takes too long, or too many others wait. */
+  /** Says where a proxy sends a request. Rejects with {@link Overdue} when it takes too long, otherwise when it fails, or too many others wait. */
   route(input: RoutingInput): Promise<Routing> {
     return this.#run(input)
   }
 
-  /** Makes a dry run. Rejects when it takes too long, needs too much memory, or one more waits. */
+  /** Makes a dry run. Rejects with {@link Overdue} when it takes too long, otherwise when it fails, needs too much memory, or one more waits. */
   dryRun(input: DryRunInput): Promise<DryRun> {
     const { deadlineMs: longest, ...size } = ofDryRuns
     this.#dryRuns ??= createPool(taskModule('dry-run-task'), { threads: 1, ...size })
-    return this.#dryRuns.run<DryRun>(input, longest)
+    return inTime('the dry run', longest, this.#dryRuns.run<DryRun>(input, longest))
   }
 
   #run<Answer>(input: ExplainInput | RoutingInput): Promise<Answer> {
     this.#pool ??= createPool(taskModule('explain-task'), { threads: 1, queue: mostWaiting, heapMib })
-    return this.#pool.run<Answer>(input, deadlineMs)
+    return inTime('the explanation', this.#longestMs, this.#pool.run<Answer>(input, this.#longestMs))
   }
 
   /** Ends the threads. */
   async close(): Promise<void> {
     await Promise.all([this.#pool?.destroy(), this.#dryRuns?.destroy()])
+  }
+}
+
+/** The answer of a thread; names what was not done in time, of which the thread says only that it was aborted. */
+async function inTime<Answer>(what: string, ms: number, answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer
+  } catch (error) {
+    throw (error as Error).name === 'AbortError' ? new Overdue(what, ms) : error
   }
 }
 
