@@ -30,26 +30,41 @@ export interface FleetRun {
   readonly kinds: readonly FleetKind[]
 }
 
-/**
- * What a process spent, in CPU seconds: on its first proxies (those that leave), on all others, on one change of each kind (the median of the rounds,
- * less what it spends at rest, and the mean), and in a second at rest; and its resident MiB while changes go on.
- */
-export interface Real {
-  readonly first: number
-  readonly connect: number
-  readonly changes: Readonly<Record<FleetKind, number>>
-  readonly means: Readonly<Record<FleetKind, number>>
+/** CPU seconds that a process spent, and in how many seconds. */
+interface Spent {
+  readonly cpu: number
+  readonly seconds: number
+}
+
+/** What a process spent on its first proxies (those that leave), on all others, on each round of each change, and in a second at rest; its resident MiB. */
+export interface RawRun {
+  readonly first: Spent
+  readonly connect: Spent
+  readonly changes: Readonly<Partial<Record<FleetKind, readonly Spent[]>>>
   readonly rest: number
   readonly mib: number
 }
 
-/** Milliseconds in which a process has ended what connections left behind, collections of garbage too. */
-const settling = 5000
+/** The CPU seconds of several runs, less what a process spends at rest; of changes the median of the rounds, and the mean. Resident MiB while changes go on. */
+export interface Real {
+  readonly first: number
+  readonly connect: number
+  readonly changes: Readonly<Partial<Record<FleetKind, number>>>
+  readonly means: Readonly<Partial<Record<FleetKind, number>>>
+  readonly rest: number
+  readonly mib: number
+}
+
+/**
+ * After connections came or left, a process goes on collecting garbage for up to half a minute. It is calm when it spends at most so many CPU seconds in
+ * each of two seconds; after `patience` seconds it is not waited for any longer.
+ */
+const calm = { cpu: 0.03, patience: 30 }
 /** Milliseconds after a change until the next one: routes are pushed once a second. */
 const spacing: Readonly<Record<FleetKind, number>> = { 'endpoint change': 400, 'route change': 1200, 'nothing visible': 400 }
 
 /** Runs the real service. */
-export async function runFleet({ services, namespaces, writers, warming, proxies, rounds, kinds }: FleetRun): Promise<Real> {
+export async function runFleet({ services, namespaces, writers, warming, proxies, rounds, kinds }: FleetRun): Promise<RawRun> {
   const server = await DiscoveryServer.start({ writers, files: mesh.files(services, namespaces) })
   const [staying, leaving] = [new Load(), new Load()]
   let round = 0
@@ -60,47 +75,44 @@ export async function runFleet({ services, namespaces, writers, warming, proxies
     else await load.mark(marker, make)
     await pause(spacing[kind])
   }
-  const spentOn = async (work: () => Promise<unknown>) => {
+  const spentOn = async (work: () => Promise<unknown>): Promise<Spent> => {
     const [cpu, at] = [threadSeconds(server.pid), performance.now()]
     await work()
     return { cpu: threadSeconds(server.pid) - cpu, seconds: (performance.now() - at) / 1000 }
   }
+  const settled = async () => {
+    for (let second = 0, quiet = 0; second < calm.patience && quiet < 2; second++) {
+      const { cpu } = await spentOn(() => pause(1000))
+      quiet = cpu <= calm.cpu ? quiet + 1 : 0
+    }
+  }
+  const connecting = (load: Load, count: number, from: number) =>
+    spentOn(async () => {
+      await load.connect(count, { ...clientOf(server.port, namespaces), from })
+      await settled()
+    })
   try {
     await pause(1500)
-    const client = clientOf(server.port, namespaces)
-    await staying.connect(warming.staying, client)
-    const first = await spentOn(async () => {
-      await leaving.connect(warming.leaving, { ...client, from: warming.staying })
-      await pause(settling)
-    })
+    await connecting(staying, warming.staying, 0)
+    const first = await connecting(leaving, warming.leaving, warming.staying)
     for (const kind of fleetKinds) for (let count = 0; count < warming.rounds; count++) await change(kind, leaving)
     leaving.end()
-    await pause(settling)
-    const connect = await spentOn(async () => {
-      await staying.connect(proxies - warming.staying, { ...client, from: warming.staying + warming.leaving })
-      await pause(settling)
-    })
-    // The median second: in some a collection of garbage is ended that belongs to the connections.
+    await settled()
+    const connect = await connecting(staying, proxies - warming.staying, warming.staying + warming.leaving)
+    // The least of some seconds: garbage that is collected in the others would be taken off each change.
     const rests: number[] = []
     for (let second = 0; second < 5; second++) rests.push((await spentOn(() => pause(1000))).cpu)
-    const perSecond = median(rests)
     const mib = [processUsage(server.pid).rss]
-    const made: Record<string, number[]> = {}
+    const made: Record<string, Spent[]> = {}
     for (const kind of kinds) {
-      const seen: number[] = []
+      const seen: Spent[] = []
       made[kind] = seen
       for (let count = 0; count < rounds; count++) {
-        const { cpu, seconds } = await spentOn(() => change(kind, staying))
-        seen.push(cpu - seconds * perSecond)
+        seen.push(await spentOn(() => change(kind, staying)))
         mib.push(processUsage(server.pid).rss)
       }
     }
-    const figures = (of: (seen: readonly number[]) => number) =>
-      Object.fromEntries(Object.entries(made).map(([kind, seen]) => [kind, of(seen)])) as Record<FleetKind, number>
-    return {
-      ...{ first: first.cpu - first.seconds * perSecond, connect: connect.cpu - connect.seconds * perSecond, rest: perSecond, mib: median(mib) },
-      ...{ changes: figures(median), means: figures((seen) => seen.reduce((sum, one) => sum + one, 0) / seen.length) },
-    }
+    return { first, connect, changes: made, rest: Math.min(...rests), mib: median(mib) }
   } finally {
     staying.end()
     leaving.end()
@@ -113,15 +125,16 @@ const clientOf = (port: number, namespaces: number): LoadOptions => ({
 })
 
 /** The least of each figure over several runs: other programs of the machine add CPU seconds to a run, and take none away. The median memory. */
-export function leastRun(runs: readonly Real[]): Real {
-  const least = (of: (run: Real) => number) => Math.min(...runs.map(of))
-  const ofKinds = (of: (run: Real) => Readonly<Record<FleetKind, number>>) =>
-    Object.fromEntries(Object.keys(of(runs[0] as Real)).map((kind) => [kind, least((run) => of(run)[kind as FleetKind])])) as Record<
-      FleetKind,
-      number
-    >
+export function leastRun(runs: readonly RawRun[]): Real {
+  const rest = Math.min(...runs.map((run) => run.rest))
+  const beyond = ({ cpu, seconds }: Spent) => cpu - seconds * rest
+  const least = (of: (run: RawRun) => number) => Math.min(...runs.map(of))
+  const kinds = fleetKinds.filter((kind) => runs[0]?.changes[kind])
+  const ofKinds = (of: (rounds: readonly number[]) => number) =>
+    Object.fromEntries(kinds.map((kind) => [kind, least(({ changes }) => of((changes[kind] ?? []).map(beyond)))]))
   return {
-    ...{ first: least(({ first }) => first), connect: least(({ connect }) => connect), rest: least(({ rest }) => rest) },
-    ...{ mib: median(runs.map(({ mib }) => mib)), changes: ofKinds(({ changes }) => changes), means: ofKinds(({ means }) => means) },
+    ...{ first: least(({ first }) => beyond(first)), connect: least(({ connect }) => beyond(connect)), rest },
+    ...{ changes: ofKinds(median), means: ofKinds((rounds) => rounds.reduce((sum, one) => sum + one, 0) / rounds.length) },
+    mib: median(runs.map(({ mib }) => mib)),
   }
 }

@@ -20,7 +20,7 @@ import {
   type Work,
 } from '../fleet-model.ts'
 import type { FleetCommand, FleetReport } from '../fleet-process.ts'
-import { type FleetKind, fleetKinds, leastRun, type Real, runFleet, type Warming } from '../fleet-run.ts'
+import { type FleetKind, fleetKinds, leastRun, type RawRun, type Real, runFleet, type Warming } from '../fleet-run.ts'
 import { simulationGoal } from '../goals.ts'
 import { median, once } from '../load.ts'
 import { type Measure, progress } from '../report.ts'
@@ -68,19 +68,19 @@ export async function fleet(options: FleetOptions): Promise<Measure[]> {
   const most = Math.max(...calibrated)
   const sizes = [{ services: few, proxies: most }, ...[...calibrated, ...checked].map((proxies) => ({ services, proxies }))]
   // Each size is run once before one is run again: what else the machine does is the same for all.
-  const runs: Real[][] = sizes.map(() => [])
+  const runs: RawRun[][] = sizes.map(() => [])
   const simulations: FleetReport[][] = sizes.map(() => [])
   for (let run = 1; run <= options.runs; run++)
     for (const [index, size] of sizes.entries()) {
       progress(`fleet: run ${run} of the real service with ${size.services} services and ${size.proxies} proxies`)
       const kinds = size.services === few ? [] : fleetKinds
       const real = await runFleet({ ...size, namespaces, writers: options.writers, warming, rounds: options.rounds * 2, kinds })
-      progress(`fleet: ${JSON.stringify(real)}`)
+      progress(`fleet: ${JSON.stringify(leastRun([real]))}`)
       runs[index]?.push(real)
       simulations[index]?.push(await simulated(options, size))
     }
   const sized = sizes.map(
-    (size, index): Sized => ({ ...size, real: leastRun(runs[index] as Real[]), simulation: leastSimulation(simulations[index] as FleetReport[]) }),
+    (size, index): Sized => ({ ...size, real: leastRun(runs[index] as RawRun[]), simulation: leastSimulation(simulations[index] as FleetReport[]) }),
   )
   const model = modelOf(sized.slice(0, 1 + calibrated.length))
   const measures = [constantsOf(model, sized.slice(0, 1 + calibrated.length))]
@@ -147,7 +147,7 @@ function constantsOf({ constants, memory, cold }: Model, sized: readonly Sized[]
   const { connection, response, byte, change, push } = constants
   const whole = sized.filter(({ services }) => services !== few)
   const kinds = whole.flatMap(({ real }) =>
-    fleetKinds.filter((kind) => kind !== 'nothing visible').map((kind) => real.means[kind] / real.changes[kind]),
+    fleetKinds.filter((kind) => kind !== 'nothing visible').map((kind) => (real.means[kind] ?? 0) / (real.changes[kind] ?? 0)),
   )
   const figures = {
     'a connection, CPU µs': micro(connection),
