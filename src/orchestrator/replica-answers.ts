@@ -122,5 +122,35 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   pushAgain: rowsOf({ proxies: isCount }),
 }
 
+/** The most values that an answer may have, and how deep they may be nested: within its size it could have so many that reading them takes most of a minute. */
+const most = { values: 2_000_000, depth: 64 }
+
+/** Why JSON of an answer is not read; undefined: it may be. The text need not be JSON. */
+export function excessOf(text: string): string | undefined {
+  let [values, depth] = [0, 0]
+  for (let at = 0; at < text.length; at++) {
+    const letter = text[at]
+    if (letter === '"') at = endOfString(text, at)
+    else if (letter === '}' || letter === ']') depth--
+    else if (letter === ',') values++
+    else if (letter === '{' || letter === '[') {
+      values++
+      if (++depth > most.depth) return `its values are nested more than ${most.depth} deep`
+    }
+    if (values > most.values) return `it has more than ${most.values} values`
+  }
+  return undefined
+}
+
+/** The place of the quotation mark that ends a string of JSON, which begins at `from`; without one the last place. */
+function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = 0
+    while (text[end - 1 - escapes] === '\\') escapes++
+    if (escapes % 2 === 0) return end
+  }
+  return text.length
+}
+
 /** Whether an answer has the form that readers rely on. */
 export const isAnswerOf = (question: ReplicaQuestion, value: unknown): boolean => forms[question](value)

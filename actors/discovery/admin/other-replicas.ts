@@ -4,6 +4,7 @@
  */
 import type { PresenceAnswer } from '../../../protocols/messages/registration.ts'
 import type { OfOthers, ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
+import { printable } from '../../../src/logging/layout.ts'
 import { LiveReplicas, presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
 import { isAnswerOf, replicaAddress } from '../../../src/orchestrator/replica-answers.ts'
 import { reasonOf } from '../../http/single-request.ts'
@@ -21,6 +22,9 @@ export class SilentReplica extends Error {
     super(`replica ${replica} has not answered: ${reason}`)
   }
 }
+
+/** Why a replica has not answered, on one line: it may have said anything. */
+const toldReason = (error: unknown): string => printable(reasonOf(error)).slice(0, 300)
 
 /** What the exchange depends on. */
 export interface OtherReplicasParts {
@@ -92,7 +96,7 @@ export class OtherReplicas {
             answers.push({ replica: name, value: (await this.#askOne(name, question, detailsFor(name))) as Value })
             return { name, answered: true, reason: '' }
           } catch (error) {
-            return { name, answered: false, reason: reasonOf(error).slice(0, 300) }
+            return { name, answered: false, reason: toldReason(error) }
           }
         }),
       )
@@ -107,7 +111,7 @@ export class OtherReplicas {
     try {
       return await this.#askOne(name, question, details)
     } catch (error) {
-      throw new SilentReplica(name, reasonOf(error).slice(0, 300))
+      throw new SilentReplica(name, toldReason(error))
     }
   }
 

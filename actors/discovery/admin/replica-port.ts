@@ -7,6 +7,7 @@ import { hkdfSync } from 'node:crypto'
 import { request } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { ProcessSecrets } from '../../../protocols/messages/config.ts'
+import { excessOf } from '../../../src/orchestrator/replica-answers.ts'
 import { Page, PageServer } from '../../http/page-server.ts'
 import { ask } from '../../http/single-request.ts'
 
@@ -80,11 +81,20 @@ export async function askReplica(
   const { status, body: answer } = await ask(
     { ...tls, host, port, path, method: 'POST', body, request: request as never, timeout: ms },
     { ms, bytes },
-  )
+  ).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EPROTO'
+      ? new Error(`it has not the key of the replicas (Secret mesh-version-secrets), or is none: ${tlsReason(error)}`)
+      : error
+  })
   if (status !== 200) throw new Error(`it answers with status ${status}: ${answer.trimEnd().slice(0, 200)}`)
+  const excess = excessOf(answer)
+  if (excess !== undefined) throw new Error(`its answer is not read: ${excess}`)
   try {
     return JSON.parse(answer)
   } catch {
     throw new Error('its answer cannot be read')
   }
 }
+
+/** What OpenSSL says of a handshake that failed, without the places in its code. */
+const tlsReason = ({ message }: Error): string => message.split(':')[5] ?? message

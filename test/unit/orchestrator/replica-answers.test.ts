@@ -1,7 +1,7 @@
 /** What replicas of discovery tell each other, as far as it is pure (docs/operation.md, A1, A4, A5). */
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { isAnswerOf } from '../../../src/orchestrator/replica-answers.ts'
+import { excessOf, isAnswerOf } from '../../../src/orchestrator/replica-answers.ts'
 import { readCursors, writeCursors } from '../../../src/orchestrator/replica-cursors.ts'
 import { runs } from '../../harness/seed.ts'
 
@@ -33,5 +33,19 @@ describe('answers of other replicas', () => {
     expect(isAnswerOf('pushes', { cursor: '', dropped: 0, pushes: [] })).to.equal(true)
     expect(isAnswerOf('pushes', { cursor: '', dropped: 0, pushes: [{}] })).to.equal(false)
     expect(isAnswerOf('ofProxy', null)).to.equal(false)
+  })
+})
+
+describe('the text of an answer of a replica', () => {
+  it('is read up to a number of values and a depth, whatever its strings have in them', () => {
+    const list = (values: number) => `[${'{},'.repeat(values)}{}]`
+    expect(excessOf(list(999_998))).to.equal(undefined)
+    expect(excessOf(list(1_000_000))).to.equal('it has more than 2000000 values')
+    const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
+    expect([excessOf(nested(64)), excessOf(`[${nested(2)},${nested(63)}]`)]).to.deep.equal([undefined, undefined])
+    expect(excessOf(nested(65))).to.equal('its values are nested more than 64 deep')
+    const odd = JSON.stringify(['['.repeat(3_000_000), '\\"[[['.repeat(100), '\\', { '"': '\\\\' }])
+    expect(excessOf(odd)).to.equal(undefined)
+    expect([excessOf('"' + '['.repeat(100)), excessOf('')], 'is no JSON').to.deep.equal([undefined, undefined])
   })
 })
