@@ -175,7 +175,7 @@ describe('what answers at the addresses of other replicas', function () {
       expect(list.flatMap(({ name, answered }) => (answered === false ? name : [])).sort()).to.deep.equal([...hostile.keys()].sort())
     }
     const keyless = 'it has not the key of the replicas (Secret mesh-version-secrets), or is none: '
-    // One that sends much may be slower than the bound of time.
+    // These servers share a process with the test, so that on a busy machine each may be slower than the bound of time.
     const slow = 'no answer within 2000 ms'
     const allowed: Readonly<Record<string, readonly string[]>> = {
       garbage: [`${keyless}wrong version number`],
@@ -193,7 +193,7 @@ describe('what answers at the addresses of other replicas', function () {
     for (const list of [last, ...together])
       for (const { name = '', reason = '' } of list.filter(({ answered }) => answered === false))
         expect(
-          allowed[name]?.some((text) => text.startsWith(reason) && reason !== ''),
+          [slow, ...(allowed[name] ?? [])].some((text) => text.startsWith(reason) && reason !== ''),
           `${name}: ${reason}`,
         ).to.equal(true)
   })
