@@ -3,6 +3,7 @@ import type { ObjectReference } from '../../protocols/data.ts'
 import { keyAt } from '../config/kinds.ts'
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
+import { type Acceptor, refusedConnection } from './connection.ts'
 import { type Considered, type DescribedRequest, decide, type EvaluationContext } from './evaluate.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
@@ -14,7 +15,7 @@ export interface Explanation {
    * external authorizer.
    */
   readonly status: number
-  readonly decidedBy: 'proxy' | 'RequestAuthentication' | 'AuthorizationPolicy' | 'external authorizer' | 'nothing'
+  readonly decidedBy: 'proxy' | 'PeerAuthentication' | 'RequestAuthentication' | 'AuthorizationPolicy' | 'external authorizer' | 'nothing'
   readonly policy: string | undefined
   readonly rule: number | undefined
   readonly reason: string
@@ -29,9 +30,13 @@ export interface ReferencedExplanation extends Explanation {
   readonly references: Readonly<Record<string, ObjectReference>>
 }
 
+/** The kind of the policy that decides. */
+export const decidingKind = (decidedBy: Explanation['decidedBy']) =>
+  decidedBy === 'PeerAuthentication' || decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'
+
 /** Returns the keys of the policies in an explanation. */
 export function policyKeys({ policy, decidedBy, considered }: Explanation): string[] {
-  const deciding = policy === undefined ? [] : [keyAt(decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy', policy)]
+  const deciding = policy === undefined ? [] : [keyAt(decidingKind(decidedBy), policy)]
   return [...new Set([...deciding, ...considered.map((rule) => keyAt('AuthorizationPolicy', rule.policy))])]
 }
 
@@ -49,7 +54,7 @@ export async function explain(
   policies: WorkloadPolicies,
   request: DescribedRequest,
   snapshot: MeshSnapshot,
-  { now, trustsForwarded }: { readonly now: number; readonly trustsForwarded: boolean },
+  { now, trustsForwarded, ...acceptor }: { readonly now: number; readonly trustsForwarded: boolean } & Acceptor,
 ): Promise<Explanation> {
   const { mesh, settings } = snapshot
   let left = maxCompared
@@ -74,6 +79,11 @@ export async function explain(
     requestPrincipal: undefined,
     considered: [],
   })
+  const refused = refusedConnection(policies, request, snapshot, acceptor)
+  if (refused) {
+    const { policy, reason } = refused
+    return { ...verdict(0, policy ? 'PeerAuthentication' : 'proxy', reason), policy: policy && `${policy.namespace}/${policy.name}` }
+  }
   if (http && !request.path.startsWith('/')) return verdict(400, 'proxy', 'a path starts with a slash')
   if (http && request.path.includes('#')) return verdict(400, 'proxy', 'a path with a fragment is not a request')
   if (http && sizeOf(request) > headerBytes) return verdict(431, 'proxy', `the headers are larger than ${headerBytes} bytes`)

@@ -121,16 +121,25 @@ export function policiesDigest(policies: WorkloadPolicies): string | undefined {
 
 export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'
 
-/** The mutual TLS mode of a workload's port: from the narrowest policy that sets one, by default PERMISSIVE. A stand-in sets STRICT. */
-export function mutualTls({ peers }: Pick<WorkloadPolicies, 'peers'>, port: number): MutualTls {
+/** The mutual TLS mode of a workload's port ({@link workloadMode}). */
+export const mutualTls = (policies: Pick<WorkloadPolicies, 'peers'>, port: number): MutualTls => workloadMode(policies, port).mode
+
+/**
+ * The mutual TLS mode of a workload's port with the policy that sets it: the narrowest that sets one. By default it is PERMISSIVE. A
+ * stand-in sets STRICT.
+ */
+export function workloadMode(
+  { peers }: Pick<WorkloadPolicies, 'peers'>,
+  port: number,
+): { readonly mode: MutualTls; readonly policy: PeerAuthentication | undefined } {
   for (const policy of peers.toReversed()) {
-    if (isStandIn(policy)) return 'STRICT'
+    if (isStandIn(policy)) return { mode: 'STRICT', policy }
     const { portLevelMtls, mtls } = policy.spec
     // A port may be written with leading zeros.
     const ofPort = Object.entries(portLevelMtls ?? {}).find(([named]) => Number(named) === port)?.[1]
-    for (const mode of [ofPort?.mode, mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return mode
+    for (const mode of [ofPort?.mode, mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return { mode, policy }
   }
-  return 'PERMISSIVE'
+  return { mode: 'PERMISSIVE', policy: undefined }
 }
 
 /** Ports for which the narrowest policy has a setting of their own. */

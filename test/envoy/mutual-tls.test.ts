@@ -198,14 +198,51 @@ spec:
 
     const authorization = (action: string, rule: string) =>
       policy('AuthorizationPolicy', 'who', `{selector: {matchLabels: {app: server}}, action: ${action}, rules: [${rule}]}`)
-    const explained = async (name: keyof typeof certificates | undefined, protocol = 'http') => {
-      const identity = { server: 'shop/sa/server', client: 'shop/sa/client', other: 'elsewhere/sa/other.dotted', alias: 'shop/sa/client' }[
-        name as 'client'
-      ]
-      const principal = name && `${name === 'alias' ? 'old.domain' : 'cluster.local'}/ns/${identity}`
-      const query = new URLSearchParams({ proxyID: 'server.shop', protocol, ...(principal ? { principal } : {}) })
-      return (await service.debug<{ status: number }>(`authz?${query}`)).status
+    const principals: Partial<Record<keyof typeof certificates, string>> = {
+      client: 'cluster.local/ns/shop/sa/client',
+      other: 'cluster.local/ns/elsewhere/sa/other.dotted',
+      alias: 'old.domain/ns/shop/sa/client',
+      foreign: 'foreign.domain/ns/shop/sa/client',
     }
+    const explanation = (name: keyof typeof certificates | undefined, protocol = 'http', port = 0) => {
+      const query = new URLSearchParams({ proxyID: 'server.shop', protocol, port: String(port), principal: (name && principals[name]) ?? '' })
+      return service.debug<{ status: number; decidedBy: string; policy?: string; reason: string }>(`authz?${query}`)
+    }
+    const explained = async (name: keyof typeof certificates | undefined, protocol = 'http') => (await explanation(name, protocol)).status
+
+    it('connections that a mode of mutual TLS closes are explained, with the PeerAuthentication that sets it', async () => {
+      const byPort = `{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}, portLevelMtls: {${ports.inbound}: {mode: DISABLE}}}`
+      const modes: readonly (readonly [string, ...string[]])[] = [
+        ['none'],
+        ['STRICT', peer('STRICT')],
+        ['PERMISSIVE', peer('PERMISSIVE')],
+        ['DISABLE', peer('DISABLE')],
+        ['by port', policy('PeerAuthentication', 'peers', byPort)],
+        ['of the mesh', policy('PeerAuthentication', 'mesh', '{mtls: {mode: STRICT}}', 'mesh-system')],
+      ]
+      const taken = async (name: keyof typeof certificates | undefined, protocol: 'http' | 'tcp') => {
+        const certificate = name && certificates[name]
+        if (protocol === 'http') return (await direct(certificate)) === 200
+        return (await readTcp(serverAddress, ports.inboundTcp, certificate)) === 'tcp-workload'
+      }
+      for (const [mode, ...documents] of modes) {
+        await inForce(...documents)
+        for (const name of [undefined, 'client', 'alias', 'foreign'] as const)
+          for (const protocol of ['http', 'tcp'] as const) {
+            const port = protocol === 'http' ? ports.inbound : ports.inboundTcp
+            const { status, reason } = await explanation(name, protocol, port)
+            expect(status === 200, `${mode}, ${name}, ${protocol}: ${reason}`).to.equal(await taken(name, protocol))
+          }
+      }
+      const { decidedBy, policy: deciding, reason } = await explanation(undefined)
+      expect([decidedBy, deciding, reason]).to.deep.equal([
+        ...['PeerAuthentication', 'mesh-system/mesh'],
+        'mutual TLS is STRICT, and the request has no principal: a connection in plain text is closed (a caller of the mesh has one: name it)',
+      ])
+      await inForce(policy('PeerAuthentication', 'peers', byPort))
+      expect((await explanation(undefined)).reason).to.match(new RegExp(`; modes of their own have the ports ${ports.inbound}: name the port$`))
+    })
+
     /** Name, action, rule, and for each caller whether HTTP and TCP pass; the empty name is a caller in plaintext. */
     const matrix: [string, string, string, Record<string, boolean>][] = [
       [

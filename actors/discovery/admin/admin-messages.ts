@@ -31,7 +31,7 @@ import type { DryRun } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
-import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
+import { decidingKind, type ReferencedExplanation } from '../../../src/policy/explain.ts'
 
 import { resourceIn } from '../../../src/xds/resource-element.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
@@ -125,7 +125,7 @@ export function explanationMessage(explanation: ReferencedExplanation): ExplainR
   const policyOf = (path: string | undefined, kind: KindName) => path && references[keyAt(kind, path)]
   return messageOf(ExplainRequestResponseSchema, {
     ...explanation,
-    policy: policyOf(policy, decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'),
+    policy: policyOf(policy, decidingKind(decidedBy)),
     considered: considered.map((rule) => ({ ...rule, policy: policyOf(rule.policy, 'AuthorizationPolicy') })),
   })
 }

@@ -48,7 +48,7 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
     destinationIp: text('destinationIp'),
     destinationPort: Number(port),
     sni: text('sni'),
-    peer: query.get('principal')?.replace(/^spiffe:\/\//, ''),
+    peer: text('principal').replace(/^spiffe:\/\//, '') || undefined,
     claims,
     metadata: metadata ?? {},
   }

@@ -215,10 +215,13 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       if (!found) return undefined
       const { explain, policyKeys } = await import('../../../src/policy/explain.ts')
       const policies = policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found)
+      const { hasServerCertificate } = await import('../../../src/xds/security/mutual-tls.ts')
       const { trustsForwarded } = await import('../../../src/xds/security/trusted-proxies.ts')
       const explanation = await explain(policies, request, snapshot, {
         now: wallClockMs() / 1000,
         trustsForwarded: trustsForwarded(found.traits, snapshot.mesh),
+        isGateway: found.traits.type === 'router',
+        hasCertificate: hasServerCertificate(found.traits.certificates),
       })
       return { ...explanation, references: Object.fromEntries(policyKeys(explanation).map((key) => [key, planner.state.reference(key)])) }
     },

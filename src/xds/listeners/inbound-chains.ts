@@ -11,7 +11,7 @@ import { type MutualTls, mutualTls, portsNamed, type WorkloadPolicies } from '..
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
-import { inboundSocket, meshProtocols } from '../security/mutual-tls.ts'
+import { hasServerCertificate, inboundSocket, meshProtocols } from '../security/mutual-tls.ts'
 import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
@@ -75,8 +75,7 @@ export interface Chain {
  * through.
  */
 export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snapshot: MeshSnapshot, traits: Traits): GuardedWorkload {
-  const { server, agent } = traits.certificates
-  const able = server !== undefined || agent
+  const able = hasServerCertificate(traits.certificates)
   const mode = (port: number): MutualTls => {
     const asked = mutualTls(policies, port)
     return asked === 'PERMISSIVE' && !able ? 'DISABLE' : asked

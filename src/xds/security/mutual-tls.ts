@@ -34,6 +34,9 @@ export function certificatesOf(metadata: Readonly<Record<string, unknown>>): Cer
   return { server: files('SERVER'), client: files('CLIENT'), agent: metadata.PROXY_CONFIG !== undefined }
 }
 
+/** Whether a proxy has a certificate for connections to it. */
+export const hasServerCertificate = ({ server, agent }: Certificates): boolean => server !== undefined || agent
+
 const isPath = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** The ALPN protocols that identify mutual TLS of the mesh; other TLS belongs to the workload. */

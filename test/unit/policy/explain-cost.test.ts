@@ -31,7 +31,7 @@ function explained(spec: object, asked: Partial<DescribedRequest>) {
   for (const object of parseConfigFile('f.yaml', JSON.stringify(document), names).objects) state.setConfig(configKey(object), object)
   const { snapshot } = state.take(0)
   const policies = policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} })
-  return explain(policies, { ...request, ...asked }, snapshot, { now: 0, trustsForwarded: false })
+  return explain(policies, { ...request, ...asked }, snapshot, { now: 0, trustsForwarded: false, isGateway: false, hasCertificate: false })
 }
 
 const deny = (values: readonly string[], key = 'request.headers[x]') => ({ action: 'DENY', rules: [{ when: [{ key, values }] }] })
