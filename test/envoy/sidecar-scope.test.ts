@@ -21,17 +21,20 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
 
     const run = (...args: string[]) => runCommand(['sidecar-scope', ...args], service.env)
     const own = () => ['a.shop', '--envoy', envoy.adminAddress]
-    /** Sends a request to a host through the HTTP proxy of the Envoy. */
-    const request = (host: string) =>
-      new Promise<string>((resolve, reject) => {
-        const options = { host: '127.0.0.1', port: proxyPort, path: '/', headers: { host: `${host}:${port}` }, agent: false, timeout: 5000 }
-        get(options, (response) =>
-          response
+    /** Sends a request to a host through the HTTP proxy of the Envoy, or another listener. */
+    const response = (host: string, at: { readonly host: string; readonly port: number }) =>
+      new Promise<{ readonly body: string; readonly way: string }>((resolve, reject) => {
+        get({ ...at, path: '/', headers: { host: `${host}:${port}` }, agent: false, timeout: 5000 }, (incoming) => {
+          let body = ''
+          incoming
             .setEncoding('utf8')
-            .on('data', resolve)
-            .on('end', () => resolve('')),
-        ).on('error', reject)
+            .on('data', (text) => (body += text))
+            .on('end', () => resolve({ body, way: String(incoming.headers['x-way'] ?? '') }))
+        }).on('error', reject)
       })
+    const request = async (host: string, at = { host: '127.0.0.1', port: proxyPort }) => (await response(host, at)).body
+    /** The VirtualService that led a request through the HTTP proxy. */
+    const wayOf = async (host: string) => (await response(host, { host: '127.0.0.1', port: proxyPort })).way
 
     before(async () => {
       await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve))
@@ -46,7 +49,12 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       service.write('entries.yaml', [entry('used'), entry('idle'), entry('routed')].join('---\n'))
       service.write(
         'route.yaml',
-        document('VirtualService', 'routed', '{hosts: [routed.example.com], http: [{route: [{destination: {host: used.example.com}}]}]}'),
+        document(
+          'VirtualService',
+          'routed',
+          '{hosts: [routed.example.com], http: [{route: [{destination: {host: used.example.com}}], headers: {response: {set: {x-way: routed}}}}]}',
+          'routes',
+        ),
       )
       service.write('.mesh', `proxyListenPort: ${await freePort()}\nproxyHttpPort: ${proxyPort}\n`)
       service.flags.push('--meshConfig', join(service.dir, '.mesh'))
@@ -74,7 +82,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(stdout).to.contain('# Not used: shop/idle.example.com\n')
       expect(parse(stdout)).to.deep.equal({
         ...{ apiVersion: 'networking.mesh.io/v1', kind: 'Sidecar', metadata: { name: 'shop-a', namespace: 'shop' } },
-        spec: { workloadSelector: { labels: { app: 'Shop.A' } }, egress: [{ hosts: ['shop/routed.example.com', 'shop/used.example.com'] }] },
+        spec: { workloadSelector: { labels: { app: 'Shop.A' } }, egress: [{ hosts: ['*/routed.example.com', '*/used.example.com'] }] },
       })
       const json = JSON.parse((await run(...own(), '--json', '--selector', 'tier=web')).stdout)
       expect([json.used, json.unused]).to.deep.equal([['shop/routed.example.com', 'shop/used.example.com'], ['shop/idle.example.com']])
@@ -90,7 +98,63 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(tried.stdout).not.to.match(/outbound\|\d+\|\|(used|routed)\.example\.com +REMOVED/)
       service.write('sidecar.yaml', stdout)
       await until('the cut', async () => !(await envoy.admin('/clusters')).includes('idle.example.com'))
-      expect(await request('routed.example.com')).to.equal('backend')
+      expect(await response('routed.example.com', { host: '127.0.0.1', port: proxyPort })).to.deep.equal({ body: 'backend', way: 'routed' })
+    })
+
+    it('is the one in force with fewer hosts where that one selects the workload: applied, all its listeners answer as before', async () => {
+      const ingressPort = await freePort()
+      const specOf = (hosts: readonly string[]) => ({
+        workloadSelector: { labels: { app: 'Shop.A' } },
+        ingress: [
+          {
+            port: { number: ingressPort, protocol: 'HTTP', name: 'http' },
+            ...{ bind: '127.0.0.1', captureMode: 'NONE', defaultEndpoint: `127.0.0.1:${port}` },
+            connectionPool: { tcp: { connectTimeout: '3000ms' } },
+          },
+        ],
+        egress: [{ port: { number: port, protocol: 'HTTP', name: 'http' }, bind: '127.0.0.45', captureMode: 'NONE', hosts }, { hosts }],
+        outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
+      })
+      const metadata = { name: 'mine', namespace: 'shop', labels: { owner: 'me' } }
+      const before = { apiVersion: 'networking.mesh.io/v1', kind: 'Sidecar', metadata, spec: specOf(['./*', 'routes/*']) }
+      service.write('sidecar.yaml', JSON.stringify(before))
+      const answers = async () => [
+        await request('used.example.com', { host: '127.0.0.1', port: ingressPort }),
+        await request('used.example.com', { host: '127.0.0.45', port }),
+        await request('routed.example.com'),
+      ]
+      const all = ['backend', 'backend', 'backend']
+      await until('its listeners', async () => String(await answers().catch(String)) === String(all))
+      await until('all its hosts', async () => (await envoy.admin('/clusters')).includes('idle.example.com'))
+      const { stdout } = await run(...own())
+      expect(stdout).to.match(
+        /# It replaces Sidecar shop\/mine \(sidecar\.yaml.*\), for all workloads that this one selects; of its fields only egress\.hosts are others\./,
+      )
+      const kept = ['./routed.example.com', 'routes/routed.example.com', './used.example.com', 'routes/used.example.com']
+      expect(parse(stdout)).to.deep.equal({ ...before, spec: specOf(kept) })
+      expect((await run(...own(), '--selector', 'tier=web')).stderr).to.contain('--selector: Sidecar shop/mine (sidecar.yaml')
+      service.write('sidecar.yaml', stdout)
+      await until('the cut', async () => !(await envoy.admin('/clusters')).includes('idle.example.com'))
+      expect(await answers()).to.deep.equal(all)
+      expect(await wayOf('routed.example.com'), 'the VirtualService of another namespace').to.equal('routed')
+    })
+
+    it('is beside that of the namespace where this one is in force, with its fields and a name that is free', async () => {
+      const wide = { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' }, egress: [{ hosts: ['*/*'] }] }
+      const other = document('Sidecar', 'shop-a', '{workloadSelector: {labels: {app: other}}, egress: [{hosts: ["./*"]}]}')
+      service.write('sidecar.yaml', `${document('Sidecar', 'wide', JSON.stringify(wide))}---\n${other}`)
+      await until('all its hosts', async () => (await envoy.admin('/clusters')).includes('idle.example.com'))
+      const { stdout } = await run(...own())
+      expect(stdout).to.match(
+        /# It is Sidecar shop\/wide \(sidecar\.yaml.*\) with this selector and these egress\.hosts; for other workloads that one stays in force\./,
+      )
+      const { metadata, spec } = parse(stdout)
+      expect(metadata).to.deep.equal({ name: 'shop-a-2', namespace: 'shop' })
+      expect(spec).to.deep.equal({
+        workloadSelector: { labels: { app: 'Shop.A' } },
+        ...wide,
+        egress: [{ hosts: ['*/routed.example.com', '*/used.example.com'] }],
+      })
     })
 
     it('is refused for another Envoy, a gateway, and labels that are none', async () => {

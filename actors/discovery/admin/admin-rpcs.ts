@@ -12,6 +12,7 @@ import {
   ListHoldersResponseSchema,
   ListScopesResponseSchema,
   ListSettingsResponseSchema,
+  ProxySidecarSchema,
   PushAgainResponseSchema,
   RotateRootResponseSchema,
   type SetScopeRequest,
@@ -62,6 +63,7 @@ import {
   proxiesOf,
   proxyNamed,
   pushAgain,
+  sidecarOf,
   silenceOf,
 } from './mesh-answers.ts'
 import { SilentReplica } from './other-replicas.ts'
@@ -131,12 +133,14 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       return proxiesMessage(rows.filter(isMeant), replicas)
     },
     async getProxyConfig(request, context) {
-      const proxy = await named(request.proxy, viewerOf(context))
+      const viewer = viewerOf(context)
+      const proxy = await named(request.proxy, viewer)
       const isJson = context.requestHeader.get('content-type')?.includes('json') ?? false
       const { connectionId, nodeId } = proxy
       const resources = resourcesMessage(await sources.resourcesOf(proxy), request, isJson)
       if (typeof resources === 'string') throw errorOf({ code: status.resourceExhausted, message: resources })
-      return { connectionId, nodeId, resources }
+      const sidecar = request.sidecar ? messageOf(ProxySidecarSchema, await sidecarOf(sources, proxy, viewer.sees)) : undefined
+      return { connectionId, nodeId, resources, sidecar }
     },
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))

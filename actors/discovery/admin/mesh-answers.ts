@@ -17,6 +17,7 @@ import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
 import { isRemoteActor, orchestratorSource } from '../given/sources.ts'
+import type { SidecarInForce } from '../push-queue/push-queue-debug.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
 import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
@@ -91,6 +92,12 @@ export function explanationOf(
   request: DescribedRequest,
 ): Promise<ReferencedExplanation | object> {
   return sources.ofProxy('explain', proxy, request) as Promise<ReferencedExplanation | object>
+}
+
+/** The Sidecar in force for a proxy. Its fields are told to those who may see its namespace. */
+export async function sidecarOf(sources: PageSources, proxy: Placed<ConnectionStatus>, sees: Sees): Promise<Partial<SidecarInForce>> {
+  const { object, ...told } = (await sources.ofProxy('sidecarInForce', proxy)) as Partial<SidecarInForce>
+  return object && told.reference && sees(told.reference.namespace) ? { ...told, object } : told
 }
 
 /** A resource that a proxy refused, with its connection, and whether another resource was made in its place. */

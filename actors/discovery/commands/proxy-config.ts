@@ -1,5 +1,6 @@
 /** `pilot-discovery proxy-config`: what a proxy is sent. */
 import type { JsonObject } from '@bufbuild/protobuf'
+import type { ProxySidecar } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { isColoured, print, printJson } from '../../../src/cli/print.ts'
 import { type Cell, table } from '../../../src/cli/table.ts'
@@ -46,16 +47,17 @@ export async function proxyConfig(kind: ShownKind, flags: Flags, proxy: string):
   print(table(head, lines, isColoured()))
 }
 
-/** The resources of some types that a proxy is sent, by name. */
+/** The resources of some types that a proxy is sent, by name. `sidecar`: with the Sidecar in force for it, if the server knows the question. */
 export async function sentResources(
   flags: ServerFlags,
   proxy: string,
   typeUrls: readonly string[],
-): Promise<{ nodeId: string; resources: SentResource[] }> {
+  { sidecar: asked = false } = {},
+): Promise<{ nodeId: string; resources: SentResource[]; sidecar: ProxySidecar | undefined }> {
   const client = AdminClient.ofConfigurations(await serverOf(flags))
-  const { nodeId, resources } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls] }))
+  const { nodeId, resources, sidecar } = await client.asked(client.rpcs.getProxyConfig({ proxy, typeUrls: [...typeUrls], sidecar: asked }))
   const decoded = resources.map(({ name, version, resource }) => ({ name, version, resource: resource && resourceJson(resource) }))
-  return { nodeId, resources: decoded.sort((one, other) => compare(one.name, other.name)) }
+  return { nodeId, resources: decoded.sort((one, other) => compare(one.name, other.name)), sidecar }
 }
 
 /** Prints which secrets a proxy asks for. Their values are not asked of the server. */

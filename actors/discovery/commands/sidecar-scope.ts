@@ -1,6 +1,7 @@
 /** `pilot-discovery sidecar-scope`: the Sidecar that cuts what a proxy never uses. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
 import { stringify } from 'yaml'
+import type { ProxySidecar } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { print, printJson } from '../../../src/cli/print.ts'
 import { span } from '../../../src/cli/table.ts'
 import { readFeatures } from '../../../src/config/features.ts'
@@ -8,12 +9,13 @@ import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
-import { objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
+import { isObject, objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ServerFlags } from './asked-server.ts'
 import type { SentResource } from './config-rows.ts'
 import { type EnvoyUsage, envoyUsage } from './envoy-usage.ts'
+import { isEgressProxy, narrowedSpec } from './narrowed-sidecar.ts'
 import { sentResources } from './proxy-config.ts'
 
 /** The flags of the command. */
@@ -31,22 +33,30 @@ const mostNamed = 10
 export async function sidecarScope(flags: Flags, proxy: string): Promise<void> {
   if (flags.envoy === '') throw new Error('--envoy: the address of the admin interface of its Envoy is needed, such as localhost:15000')
   const selector = selectorOf(flags.selector)
-  const { nodeId, resources } = await sentResources(flags, proxy, [clusterType, routeType, virtualHostType])
+  const { nodeId, resources, sidecar: inForce } = await sentResources(flags, proxy, [clusterType, routeType, virtualHostType], { sidecar: true })
   const name = nameOfNode(nodeId)
   if (!nodeId.startsWith('sidecar~')) throw new Error(`${name} is a gateway: a Sidecar has no effect on it`)
+  const before = sidecarBefore(inForce, name)
+  if (before?.selects && flags.selector.length > 0)
+    throw new Error(
+      `--selector: ${before.title} selects the workload of ${name}, and another one would have no effect: without --selector it is replaced`,
+    )
   const usage = await envoyUsage(flags.envoy, resources)
   if (usage.nodeId !== nodeId) throw new Error(`--envoy: the Envoy at ${flags.envoy} is ${nameOfNode(usage.nodeId)}, not ${name}`)
-  const hosts = new Hosts(resources, usage)
-  const labels = Object.keys(selector).length > 0 ? selector : ownLabels(usage.labels, name)
-  const sidecar = sidecarOf(name.slice(name.lastIndexOf('.') + 1), labels, hosts.used)
+  const viewer = name.slice(name.lastIndexOf('.') + 1)
+  const hosts = new Hosts(resources, usage, (host) => isEgressProxy(before?.spec ?? {}, host, viewer))
+  const spec = narrowedSpec(before?.spec ?? {}, { hosts: hosts.kept, routedIn: routedIn(resources), viewer })
+  const labels = () => (flags.selector.length > 0 ? selector : ownLabels(usage.labels, name))
+  const sidecar = before?.selects ? { ...before.document, spec } : newSidecar(viewer, labels(), spec, inForce?.names ?? [])
   const passed = usage.clusters.get('PassthroughCluster') ?? 0
   if (flags.json)
     return printJson({
       ...{ proxy: name, since: new Date(usage.since).toISOString(), used: hosts.used, unused: hosts.unused, connectionsToOtherHosts: passed },
+      ...(before && { [before.selects ? 'replaces' : 'madeFrom']: before.title }),
       sidecar,
     })
   print(
-    `${comments(name, usage, hosts, passed)
+    `${[...comments(name, usage, hosts, passed), ...origin(before)]
       .map((line) => `# ${oneLine(line)}\n`)
       .join('')}${stringify(sidecar, { lineWidth: 0 }).trimEnd()}`,
   )
@@ -69,19 +79,63 @@ function ownLabels(labels: Readonly<Record<string, string>>, proxy: string): Rec
   return { [label]: labels[label] as string }
 }
 
-function sidecarOf(namespace: string, labels: Readonly<Record<string, string>>, hosts: readonly string[]) {
+/** The Sidecar in force before the one that is printed. */
+interface SidecarBefore {
+  /** Its kind, name and place, for people. */
+  readonly title: string
+  readonly document: JsonObject
+  readonly spec: JsonObject
+  /** Whether it selects workloads; otherwise it is that of its namespace, or of the mesh. */
+  readonly selects: boolean
+}
+
+/** Returns the Sidecar in force; undefined: none is. Throws an Error when it is not told: what is printed would lose its fields. */
+function sidecarBefore(told: ProxySidecar | undefined, proxy: string): SidecarBefore | undefined {
+  if (!told) throw new Error('the server does not say which Sidecar is in force: it is of an earlier version')
+  const { reference, object } = told
+  if (!reference) return undefined
+  const title = `Sidecar ${reference.namespace}/${reference.name}${reference.place === '' ? '' : ` (${reference.place})`}`
+  if (!object) throw new Error(`${title} is in force for ${proxy}, and its fields are shown only to those who may see its namespace`)
+  const spec = objectAt(object, 'spec')
+  const selector = objectAt(spec, 'workloadSelector')
+  return { title, document: object, spec, selects: isObject(selector.labels) || isObject(selector.matchLabels) }
+}
+
+/** A Sidecar for the workloads with some labels alone, with a name that no other one of the namespace has. */
+function newSidecar(
+  namespace: string,
+  labels: Readonly<Record<string, string>>,
+  { workloadSelector: _, ...spec }: JsonObject,
+  taken: readonly string[],
+) {
   const { MESH_DOMAIN } = readFeatures(process.env).features
-  const name = Object.values(labels)
-    .join('-')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9-]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '')
+  const base =
+    Object.values(labels)
+      .join('-')
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]+/g, '-')
+      .replaceAll(/^-+|-+$/g, '') || 'scope'
+  let name = base
+  for (let number = 2; taken.includes(name); number++) name = `${base}-${number}`
   return {
     apiVersion: `networking.${MESH_DOMAIN}/v1`,
     kind: 'Sidecar',
-    metadata: { name: name || 'scope', namespace },
-    spec: { workloadSelector: { labels }, egress: [{ hosts: hosts.length === 0 ? ['~/*'] : hosts }] },
+    metadata: { name, namespace },
+    spec: { workloadSelector: { labels }, ...spec },
   }
+}
+
+function origin(before: SidecarBefore | undefined): string[] {
+  if (!before) return []
+  const { title, selects } = before
+  if (selects) return [`It replaces ${title}, for all workloads that this one selects; of its fields only egress.hosts are others.`]
+  return [`It is ${title} with this selector and these egress.hosts; for other workloads that one stays in force.`]
+}
+
+/** The namespaces of the VirtualServices that routes were made from. */
+function routedIn(resources: readonly SentResource[]): Set<string> {
+  const found = resources.flatMap(({ resource }) => [...JSON.stringify(resource ?? {}).matchAll(/\/namespaces\/([^/"]+)\/virtual-service\//g)])
+  return new Set(found.map(([, namespace = '']) => namespace))
 }
 
 function comments(name: string, { since, clusters }: EnvoyUsage, { used, unused }: Hosts, passed: number): string[] {
@@ -100,8 +154,10 @@ function comments(name: string, { since, clusters }: EnvoyUsage, { used, unused 
 class Hosts {
   readonly used: readonly string[]
   readonly unused: readonly string[]
+  /** Those that are used, and those that are needed all the same. */
+  readonly kept: readonly string[]
 
-  constructor(resources: readonly SentResource[], { clusters }: EnvoyUsage) {
+  constructor(resources: readonly SentResource[], { clusters }: EnvoyUsage, isNeeded: (host: string) => boolean) {
     const namespaces = new Map(resources.flatMap(({ resource }) => (resource ? servicesOf(resource) : [])))
     const all = new Map<string, boolean>()
     const see = (host: string, isUsed: boolean) => all.set(host, isUsed || (all.get(host) ?? false))
@@ -121,10 +177,11 @@ class Hosts {
         if (name.includes('.') && clustersIn(host.routes).some(isUsed)) see(name, true)
       }
     }
-    const written = (wanted: boolean) =>
-      [...all].flatMap(([host, is]) => (is === wanted ? `${namespaces.get(host) ?? '*'}/${host}` : [])).sort(compare)
-    this.used = written(true)
-    this.unused = written(false)
+    const written = (isMeant: (host: string, isUsed: boolean) => boolean) =>
+      [...all].flatMap(([host, is]) => (isMeant(host, is) ? `${namespaces.get(host) ?? '*'}/${host}` : [])).sort(compare)
+    this.used = written((_, is) => is)
+    this.unused = written((_, is) => !is)
+    this.kept = written((host, is) => is || isNeeded(host))
   }
 }
 

@@ -1,11 +1,13 @@
 /** The push queue's answers to the debug pages. */
 
 import { serialize } from 'node:v8'
-import type { Service } from '../../../protocols/data.ts'
+import type { ObjectReference, Service } from '../../../protocols/data.ts'
 import type { DryRunPiece, DryRunProxy, DryRunRow } from '../../../protocols/messages/dry-run.ts'
 import type { TriedRoute } from '../../../protocols/messages/explain.ts'
 import type { EndpointsRow, ListPiece } from '../../../protocols/messages/pages.ts'
 import type { SettingOrigin } from '../../../protocols/messages/push.ts'
+import { writtenSpec } from '../../../src/config/document.ts'
+import { sidecar as sidecarKind } from '../../../src/config/kinds/sidecar.ts'
 import { configKey, keyAt, readKey } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
@@ -20,6 +22,14 @@ import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { configuredPorts } from '../../../src/xds/endpoints/own-machine.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { Listings, type WeighedRow } from './listings.ts'
+
+/** The Sidecar in force for a proxy: the object as a document, and the names of all Sidecars of the namespace of the proxy. */
+export interface SidecarInForce {
+  readonly names: readonly string[]
+  /** Undefined: none is in force. */
+  readonly reference?: ObjectReference
+  readonly object?: object
+}
 
 /** What copying a configuration object costs, in small objects ({@link WeighedRow}). */
 const objectWeight = 20
@@ -236,6 +246,19 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       keys.delete('')
       const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
       return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
+    },
+    /** The Sidecar in force for a proxy, as a document. Returns undefined when no proxy has this connection. */
+    sidecarInForce: (connection: string): SidecarInForce | undefined => {
+      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+      if (!found) return undefined
+      const { sidecar } = planner.builder.view(found.viewKey)
+      const names = (planner.snapshot.sidecars.get(found.namespace) ?? []).map(({ name }) => name)
+      if (!sidecar) return { names }
+      const { group, version, kind, namespace, name, labels, annotations, spec } = sidecar
+      const given = Object.entries({ labels, annotations }).filter(([, values]) => Object.keys(values).length > 0)
+      const metadata = { name, namespace, ...Object.fromEntries(given) }
+      const object = { apiVersion: `${group}/${version}`, kind, metadata, spec: writtenSpec(sidecarKind.spec.form, spec) }
+      return { names, reference: planner.state.reference(configKey(sidecar)), object }
     },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
