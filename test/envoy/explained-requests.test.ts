@@ -188,8 +188,8 @@ for (const { version, path: binary } of envoyBinaries())
 
     it('requests to subsets, ports and services without endpoints fail as they are said to, with the reason', async () => {
       const reasons = {
-        'to-live': 'the destination answers',
-        'to-one': 'the destination answers',
+        'to-live': 'it is sent to live.example; policies there decide whether it is let in: authz <proxy of the destination> says',
+        'to-one': 'it is sent to live.example; policies there decide whether it is let in: authz <proxy of the destination> says',
         'to-two': 'subset two selects none of the 1 endpoint of live.example: no endpoint has its labels',
         'to-three': 'no DestinationRule that counts for live.example here has a subset three',
         'to-empty': 'empty.example has no endpoints on port 80',

@@ -161,7 +161,13 @@ describe('commands that ask a running server', () => {
     )
     await until('the routes', async () => (await run('explain', 'cart-0', 'reviews/x')).stdout.includes('takes it'))
     const { stdout, code } = await run('explain', 'cart-0', 'reviews/x')
-    expect([code, stdout.split('\n').slice(0, 2)]).to.deep.equal([0, ['GET http://reviews/x from cart-0', 'ROUTED: the destination answers']])
+    expect([code, stdout.split('\n').slice(0, 2)]).to.deep.equal([
+      0,
+      [
+        'GET http://reviews/x from cart-0',
+        'ROUTED: it is sent to reviews.ns.svc.cluster.local; policies there decide whether it is let in: authz <proxy of the destination> says',
+      ],
+    ])
     const rows = cells(stdout)
     expect(rows).to.deep.include(['listener:', '0.0.0.0_80'])
     expect(rows).to.deep.include(['virtual host: reviews.ns.svc.cluster.local:80 (domain reviews)'])

@@ -2,7 +2,7 @@
 import { type JsonObject, toJsonString } from '@bufbuild/protobuf'
 import { type Route, RouteMatchSchema, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import type { Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
+import type { RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
 import { suggestion } from '../../model/edit-distance.ts'
 import { completeHost } from '../../model/match.ts'
 import { normalizePath } from '../../policy/paths.ts'
@@ -15,6 +15,8 @@ import { isCatchAll, type LeadsTo, portsOf, takenConnection, type WeightedCluste
 
 /** The maximum number of routes that are told of. */
 const mostRoutes = 200
+/** The maximum number of destinations that a reason names. */
+const mostHosts = 3
 
 /** What is said of a request before its status is known. */
 type Unanswered = Omit<Routing, 'status' | 'decidedBy' | 'reason'>
@@ -193,5 +195,12 @@ function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: Sent
       decidedBy: 'cluster',
       reason: `${unknown}${[...new Set(told.clusters.map(({ because }) => because))].join('; ')}`,
     }
-  return { ...told, status: 200, decidedBy: 'destination', reason: `${unknown}the destination answers` }
+  return { ...told, status: 200, decidedBy: 'destination', reason: `${unknown}${sentOn(usable)}` }
+}
+
+/** Where a request goes. Whether it is let in is decided there, by policies that the proxy that sends it does not have. */
+function sentOn(clusters: readonly RoutedCluster[]): string {
+  const hosts = [...new Set(clusters.map(({ name }) => hostOf(clusterType, name) || name))]
+  const more = hosts.length > mostHosts ? ` and ${hosts.length - mostHosts} more` : ''
+  return `it is sent to ${hosts.slice(0, mostHosts).join(', ')}${more}; policies there decide whether it is let in: authz <proxy of the destination> says`
 }
