@@ -81,7 +81,8 @@ function commandsOf({ directory, ports, envoy }: MeshParts): [PartCommand, ...Pa
     script: script('pilot-discovery.js'),
     args: ['discovery', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
     cwd: directory,
-    env,
+    // Who tries things makes mistakes.
+    env: { ...env, PILOT_ENABLE_ANALYSIS: 'true' },
     log: join(directory, 'log/discovery.log'),
   }
   const agents = workloads.map((name) => ({

@@ -63,7 +63,7 @@ const welcome = (directory: string, ports: MeshPorts, ms: number) => `The mesh i
   sidecar of shop      127.0.0.11:${ports.shopInbound}, its Envoy's pages at http://127.0.0.1:${ports.shopAdmin}/
   sidecar of stock     127.0.0.12:${ports.stockInbound}, its Envoy's pages at http://127.0.0.1:${ports.stockAdmin}/
   configuration        ${join(directory, 'mesh')}; changes of its files are in use at once
-  logs                 ${join(directory, 'log')}`
+  logs                 ${join(directory, 'log')}; discovery.log says what each change did, and which mistakes it has`
 
 const farewell = `Permit it: add cluster.local/ns/demo/sa/gateway to the principals in mesh/stock.yaml, and ask again.
 Ctrl-C ends all of it.`

@@ -12,6 +12,12 @@ import { Launched } from '../harness/launched.ts'
 import { until } from '../harness/until.ts'
 
 const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', path: '' }
+/** An object that leads to a service that is not there. */
+const dangling = `apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: dangling, namespace: demo}
+spec: {hosts: [stock.demo.svc.cluster.local], http: [{route: [{destination: {host: nowhere.demo.svc.cluster.local}}]}]}
+`
 /** More ports than the quickstart takes. */
 const portCount = 40
 
@@ -65,6 +71,8 @@ describe(`the quickstart, Envoy ${version}`, () => {
     expect(processesAt(kept)).to.have.length.above(6)
     for (const name of readdirSync(join(kept, 'log')))
       expect(readFileSync(join(kept, 'log', name), 'utf8').match(/^.*\t(warn|warning|error|critical|fatal)\t.*$/gm) ?? [], name).to.deep.equal([])
+    writeFileSync(policy, `${readFileSync(policy, 'utf8')}---\n${dangling}`)
+    await until('the mistake to be told', () => readFileSync(join(kept, 'log/discovery.log'), 'utf8').includes('nowhere.demo.svc.cluster.local'))
     one.signalAll('SIGINT')
     expect(await one.ended).to.deep.equal({ code: 0, signal: null })
     taken.close()
