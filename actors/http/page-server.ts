@@ -6,6 +6,7 @@ import type { TlsOptions } from 'node:tls'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { printable } from '../../src/logging/layout.ts'
+import { nearest } from '../../src/model/edit-distance.ts'
 import type { Rpcs } from '../rpc/rpc-methods.ts'
 import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
@@ -190,7 +191,7 @@ export class PageServer {
     }
     const answers = this.#pages.get(url.pathname) ?? this.#pages.get(url.pathname.replace(/[^/]+$/, '*')) ?? this.#below(url.pathname)
     if (!answers) {
-      const page = new Page(`there is no page ${url.pathname}`, undefined, 404)
+      const page = new Page(this.#unknown(url.pathname), undefined, 404)
       return acceptsHtml(request.headers) ? this.#forBrowser(url.pathname, page) : page
     }
     const method = request.method === 'HEAD' ? 'GET' : request.method
@@ -206,6 +207,13 @@ export class PageServer {
       bytes: (most, take) => this.#bytes(request, most, take),
     })
     return method === 'GET' && acceptsHtml(headers) ? this.#forBrowser(url.pathname, page) : page
+  }
+
+  /** What is said of a path that has no page. */
+  #unknown(path: string): string {
+    const pages = [...this.#pages.keys()].filter((page) => !page.includes('*'))
+    const near = path.length < 100 ? nearest(path, pages) : undefined
+    return `there is no page ${path}${near === undefined ? '' : `; did you mean ${near}?`}`
   }
 
   /** A page as a browser shows it: text and JSON with a way back, where the server has a front page. */

@@ -1,7 +1,7 @@
 /** The files of the example, with ports that are free. */
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { readBoundedFile } from '../runtime/bounded-file.ts'
 
 /** The ports of examples/two-workloads by the address that they are at. */
@@ -84,7 +84,10 @@ export function packageFolder(): string {
 
 /** Makes the directory that the files of the mesh stay in. Throws an Error when there is something in it. */
 export function newDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  // One by one: Node tries for ever where a folder that is there refuses, as /proc does.
+  const missing: string[] = []
+  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.unshift(folder)
+  for (const folder of missing) mkdirSync(folder, { mode: 0o700 })
   if (readdirSync(path).length > 0) throw new Error(`${path} is not empty: --keep needs a new directory`)
 }
 

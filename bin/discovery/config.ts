@@ -1,5 +1,6 @@
 /** `pilot-discovery config`. */
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
+import { flagFaults } from '../../src/cli/discovery-options.ts'
 import { checkConfigLine, configFlags, printSettings, settingsOf } from '../../src/cli/settings.ts'
 
 /** Prints what a server is or would be set to. */
@@ -19,7 +20,7 @@ export class Config extends DiscoveryCommand {
     checkConfigLine(given, flags.running)
     const found = flags.running
       ? await (await import('../../actors/discovery/commands/running-settings.ts')).runningSettings(flags)
-      : await settingsOf(given, process.env, Config.baseFlags)
+      : await settingsOf({ given, faults: flagFaults(flags), logging: Config.baseFlags }, process.env)
     printSettings(found, flags)
     if (!found.settings.every(({ isUsable }) => isUsable)) process.exitCode = 1
   }

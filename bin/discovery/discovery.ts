@@ -18,6 +18,6 @@ export class Discovery extends DiscoveryCommand {
     const { flags, given, log } = await this.line(Discovery)
     const options = discoveryOptions(flags, given)
     const { runDiscovery } = await import('../../actors/discovery/main.ts')
-    await runDiscovery(options, log, () => settingsOf(given, process.env, Discovery.baseFlags))
+    await runDiscovery(options, log, () => settingsOf({ given, faults: [], logging: Discovery.baseFlags }, process.env))
   }
 }

@@ -17,20 +17,40 @@ export function tokenOrder({ namespace, 'service-account': account, audience, tt
 
 type Values = FlagValues<typeof rootFlags & typeof discoveryFlags>
 
+/** Why the value of a flag cannot be used. */
+export interface FlagFault {
+  readonly flag: string
+  readonly reason: string
+}
+
+/** Returns what is wrong with the values of flags that their types permit. */
+export function flagFaults(values: Values): FlagFault[] {
+  const faults: FlagFault[] = []
+  const tell = (flag: keyof Values, reason: string) => faults.push({ flag, reason })
+  for (const flag of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'httpsAddr', 'monitoringAddr'] as const)
+    if (!isAddress(values[flag])) tell(flag, `${JSON.stringify(values[flag])} is not an address such as :15010 or 127.0.0.1:15010`)
+  if (values.httpAddr === '') tell('httpAddr', 'an address is needed')
+  const trustDomain = values['trust-domain']
+  const wrong = trustDomain === '' ? undefined : trustDomainFault(trustDomain)
+  if (wrong !== undefined) tell('trust-domain', wrong)
+  for (const registry of values.registries.map(canonicalRegistry))
+    if (registry !== 'Orchestrator' && registry !== 'Mock')
+      tell('registries', `${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
+  for (const name of appNamespacesOf(values)) if (!isNamespace(name)) tell('appNamespace', `${JSON.stringify(name)} is not the name of a namespace`)
+  return faults
+}
+
+const appNamespacesOf = ({ appNamespace }: Values): string[] => appNamespace.flatMap((name) => name.trim() || [])
+
 /**
- * Returns the options of the service. `texts` are the flags that were given, with their values as typed. Throws an Error that names a flag with
- * an invalid value.
+ * Returns the options of the service. `texts` are the flags that were given, with their values as typed. Throws an Error that names the flags with
+ * invalid values.
  */
 export function discoveryOptions(values: Values, texts: ReadonlyMap<string, string>): DiscoveryOptions {
   const given = [...texts.keys()].sort()
-  for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'httpsAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
-  if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
-  const trustDomain = values['trust-domain'] === '' ? '' : canonicalTrustDomain(values['trust-domain'])
-  if (trustDomain === undefined) throw new Error(`--trust-domain: ${trustDomainFault(values['trust-domain'])}`)
-  const registries = values.registries.map(canonicalRegistry)
-  for (const registry of registries)
-    if (registry !== 'Orchestrator' && registry !== 'Mock')
-      throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
+  const faults = flagFaults(values)
+  if (faults.length > 0) throw new Error(faults.map(({ flag, reason }) => `--${flag}: ${reason}`).join('; '))
+  const trustDomain = values['trust-domain'] === '' ? '' : (canonicalTrustDomain(values['trust-domain']) ?? '')
   const flags: FlagInput = { ...rootFlags, ...discoveryFlags }
   const notices: DiscoveryOptions['notices'][number][] = given.flatMap((name) => {
     const notYet = notYetOf(flags[name])
@@ -46,16 +66,13 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')
     notices.push({ level: 'warn', message: 'flags --tlsCertFile and --tlsKeyFile have no effect: --secureGRPCAddr is empty' })
-  const appNamespace = values.appNamespace.flatMap((name) => name.trim() || [])
-  for (const name of appNamespace)
-    if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)) throw new Error(`--appNamespace: ${JSON.stringify(name)} is not the name of a namespace`)
   const namespace = given.includes('namespace') ? values.namespace : ''
   const clusterID = given.includes('clusterID') ? values.clusterID : ''
   const ctrlzAddr = values.ctrlz_port === 0 ? '' : `${values.ctrlz_address}:${values.ctrlz_port}`
   return {
     ...values,
-    registries,
-    appNamespace,
+    registries: values.registries.map(canonicalRegistry),
+    appNamespace: appNamespacesOf(values),
     ctrlzAddr,
     trustDomain,
     namespace,
@@ -65,9 +82,7 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
   }
 }
 
-function checkAddress(flag: string, address: string): void {
-  if (address === '') return
+function isAddress(address: string): boolean {
   const match = /^(.*):(\d+)$/.exec(address)
-  if (!match || Number(match[2]) > 65_535)
-    throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
+  return address === '' || (match !== null && Number(match[2]) <= 65_535)
 }

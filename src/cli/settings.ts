@@ -5,6 +5,7 @@ import { misspeltVariables } from '../config/misspelt-variables.ts'
 import { type DeclaredVariable, readVariable } from '../config/variable.ts'
 import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { discoveryFlags } from './discovery-flags.ts'
+import type { FlagFault } from './discovery-options.ts'
 import { toggle, underHeading } from './flags.ts'
 import { isColoured, print, printJson } from './print.ts'
 import { serverFlags } from './server-flags.ts'
@@ -45,13 +46,14 @@ export interface Setting {
 const variableOfFlag: Readonly<Record<string, string>> = { namespace: 'POD_NAMESPACE', clusterID: 'CLUSTER_ID' }
 
 /** Resolves with what flags are set to. `given` has the texts of those that were given. */
-async function flagSettings(flags: FlagInput, given: ReadonlyMap<string, string>, environment: Environment): Promise<Setting[]> {
+async function flagSettings(flags: FlagInput, { given, faults }: Pick<ServerLine, 'given' | 'faults'>, environment: Environment): Promise<Setting[]> {
   const canonical = canonicalEnvironment(environment)
   const settings = Object.entries(flags).map(async ([name, flag]): Promise<Setting> => {
     const standard = await defaultText(flag)
     const inherited = canonical[variableOfFlag[name] ?? ''] || undefined
     const origin = given.has(name) ? 'flag' : inherited === undefined ? 'default' : 'environment'
-    return { name: `--${name}`, value: given.get(name) ?? inherited ?? standard, default: standard, origin, problem: '', isUsable: true }
+    const problem = faults.find((fault) => fault.flag === name)?.reason ?? ''
+    return { name: `--${name}`, value: given.get(name) ?? inherited ?? standard, default: standard, origin, problem, isUsable: problem === '' }
   })
   return Promise.all(settings)
 }
@@ -86,9 +88,16 @@ export interface Settings {
   readonly misspelt: readonly { readonly name: string; readonly nearest: string }[]
 }
 
-/** Resolves with the settings of a line. `given` has the texts of the flags that were given, `logging` the flags of every command. */
-export async function settingsOf(given: ReadonlyMap<string, string>, environment: Environment, logging: FlagInput): Promise<Settings> {
-  const flags = await flagSettings({ ...discoveryFlags, ...logging }, given, environment)
+/** The line of a server: the texts of the flags that were given, what is wrong with values, and the flags of every command. */
+export interface ServerLine {
+  readonly given: ReadonlyMap<string, string>
+  readonly faults: readonly FlagFault[]
+  readonly logging: FlagInput
+}
+
+/** Resolves with the settings of a line. */
+export async function settingsOf(line: ServerLine, environment: Environment): Promise<Settings> {
+  const flags = await flagSettings({ ...discoveryFlags, ...line.logging }, line, environment)
   return { settings: [...flags, ...variableSettings(environment)], misspelt: misspeltVariables(environment) }
 }
 

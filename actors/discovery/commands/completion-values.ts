@@ -40,10 +40,7 @@ async function contexts(file: string): Promise<Candidate[]> {
 /** The pages of the server of this machine, or of a replica in a cluster, from the lists of them. */
 async function pages(flags: ServerFlags): Promise<Candidate[]> {
   const paths = meansCluster(flags) ? ['/debug'] : ['/', '/debug']
-  const [debug, front] = (await Promise.all(paths.map((path) => askedPage(flags, { method: 'GET', path })))).reverse()
-  const listed = [
-    ...(front?.body ?? '').matchAll(/^(\/\S+) +(.*)$/gm),
-    ...(debug?.body ?? '').matchAll(/<a href="(\/debug\/[^"]+)">[^<]*<\/a><\/td><td>([^<]*)/g),
-  ]
+  const lists = await Promise.all(paths.map((path) => askedPage(flags, { method: 'GET', path })))
+  const listed = lists.flatMap(({ body }) => [...body.matchAll(/^(\/\S+) +(.*)$/gm)])
   return listed.map(([, word = '', about = '']) => ({ word, about }))
 }

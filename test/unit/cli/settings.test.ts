@@ -58,4 +58,18 @@ describe('pilot-discovery config', () => {
     expect(stdout).not.to.include('--grpcAddr')
     expect(code).to.equal(1)
   })
+
+  it('says which flags cannot be used, all of them, as the start of a server does', async () => {
+    const line = ['--grpcAddr', 'nonsense', '--registries', 'Odd', '--appNamespace', 'a,B']
+    const { stdout, code } = await runCommand(['config', '--changed', ...line])
+    expect(stdout).to.match(/^--grpcAddr +nonsense +:15010 +flag +"nonsense" is not an address such as :15010 or 127\.0\.0\.1:15010$/m)
+    expect(stdout).to.match(/^--registries +Odd +Orchestrator +flag +"Odd" is not a registry; choose from Orchestrator, Mock$/m)
+    expect(stdout).to.match(/^--appNamespace +a,B +flag +"B" is not the name of a namespace$/m)
+    expect(code).to.equal(1)
+    const started = await runCommand(['discovery', ...line])
+    expect(started.code).to.equal(255)
+    expect(started.stderr).to.match(
+      /^Error: --grpcAddr: "nonsense" is not an address such as .*; --registries: "Odd" is not .*; --appNamespace: "B" is not /,
+    )
+  })
 })
