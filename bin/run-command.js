@@ -6,6 +6,7 @@ import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
 import { endWhenUnwritten } from '../src/cli/print.ts'
+import { printable } from '../src/logging/layout.ts'
 import { suggestion } from '../src/model/edit-distance.ts'
 
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
@@ -31,7 +32,8 @@ export async function runCommand(given, folder, about) {
     if (error?.oclif?.exit === 0) process.exit(0)
     const message = messageOf(error, given, known)
     if (asksForJson(given)) process.stdout.write(`${JSON.stringify({ error: message }, null, 2)}\n`)
-    else process.stderr.write(`Error: ${message}\n`)
+    // The library colours its own errors.
+    else process.stderr.write(`Error: ${error?.oclif ? message : printable(message)}\n`)
     process.exit(error?.exitStatus ?? failedStatus)
   }
 }

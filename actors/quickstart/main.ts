@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { print } from '../../src/cli/print.ts'
 import type { QuickstartOrder } from '../../src/cli/quickstart-order.ts'
+import { printable } from '../../src/logging/layout.ts'
 import { Shutdown } from '../agent/shutdown.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { listenToSignals } from '../runtime/signals.ts'
@@ -11,6 +12,9 @@ import { demonstrate, untilItAnswers } from './demonstration.ts'
 import { envoyProgram } from './envoy-program.ts'
 import { choosePorts, copyExample, type MeshPorts, newDirectory } from './example-files.ts'
 import { LocalMesh } from './local-mesh.ts'
+
+/** Tells the user something, with whatever names paths have. */
+const say = (text: string): void => print(printable(text))
 
 /**
  * Runs the mesh until a signal, or a part that ends by itself, ends all of it. Rejects with an Error that says what to do when it cannot
@@ -29,28 +33,28 @@ export async function runQuickstart(order: QuickstartOrder): Promise<void> {
     if (!shutdown.isRequested) throw error
   } finally {
     if (order.keep === '') rmSync(directory, { recursive: true, force: true })
-    else print(`The files are in ${directory}; its README.md says how to start it by hand.`)
+    else say(`The files are in ${directory}; its README.md says how to start it by hand.`)
   }
   process.exit(0)
 }
 
 async function runIn(directory: string, { firstPort, mayFetch }: QuickstartOrder, shutdown: Shutdown, signal: AbortSignal): Promise<void> {
   const started = monotonicMs()
-  const envoy = await envoyProgram({ env: process.env, mayFetch, signal, say: print })
+  const envoy = await envoyProgram({ env: process.env, mayFetch, signal, say })
   const { ports, replaced, taken } = await choosePorts(firstPort)
-  for (const port of taken) print(`Port ${port} is taken; ${replaced.get(port)} is used in its place.`)
+  for (const port of taken) say(`Port ${port} is taken; ${replaced.get(port)} is used in its place.`)
   await copyExample(directory, replaced)
-  print(`Starting a control plane, the workloads shop and stock, and a gateway, with ${envoy}, in ${directory}`)
+  say(`Starting a control plane, the workloads shop and stock, and a gateway, with ${envoy}, in ${directory}`)
   const mesh = new LocalMesh({ directory, ports, envoy })
   const show = async () => {
     await mesh.start(signal)
     await untilItAnswers(ports, signal)
-    if (!signal.aborted) print(`${welcome(directory, ports, monotonicMs() - started)}\n\n${await demonstrate(ports)}\n\n${farewell}`)
+    if (!signal.aborted) say(`${welcome(directory, ports, monotonicMs() - started)}\n\n${await demonstrate(ports)}\n\n${farewell}`)
     await shutdown.requested
   }
   try {
     await Promise.race([mesh.failed, show(), shutdown.requested])
-    print('Ending all of it.')
+    say('Ending all of it.')
   } finally {
     await mesh.end()
   }

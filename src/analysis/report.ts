@@ -1,6 +1,7 @@
 /** Findings as text for people, JSON for programs, and SARIF 2.1.0 (OASIS) for code hosts. */
 import { readKey } from '../config/kinds.ts'
 import { type DocumentFault, readPlace } from '../config/parse.ts'
+import { oneLine, printable } from '../logging/layout.ts'
 import { type Code, codes, type Finding, type Level } from './finding.ts'
 import type { Position } from './positions.ts'
 
@@ -74,7 +75,7 @@ function namespaceOf(key: string, domain: string): string | undefined {
 /** The colours of levels on a terminal. */
 const colours: Readonly<Record<Level, number>> = { error: 31, warning: 33, info: 36 }
 
-/** Returns lines for people, one a finding. */
+/** Returns lines for people, one a finding, whatever files, objects and fields are called. */
 export function textReport(findings: readonly Located[], isColoured: boolean): string {
   return findings.map((finding) => lineOf(finding, isColoured)).join('\n')
 }
@@ -82,16 +83,14 @@ export function textReport(findings: readonly Located[], isColoured: boolean): s
 function lineOf({ code, level, object, path, message, file, line, column }: Located, isColoured: boolean): string {
   const shown = isColoured ? `\x1b[${colours[level]}m${level}\x1b[0m` : level
   const where = [line === undefined ? file : `${file}:${line}:${column}`, object, path].filter(Boolean).join(': ')
-  return `${[shown, code, where].filter(Boolean).join(' ')}: ${message}`
+  return `${shown} ${oneLine(`${[code, where].filter(Boolean).join(' ')}: ${message}`)}`
 }
+
+const json = (value: unknown): string => printable(JSON.stringify(value, undefined, 2))
 
 /** Returns the findings as JSON, each with the name of its code. */
 export function jsonReport(findings: readonly Located[]): string {
-  return JSON.stringify(
-    findings.map((finding) => ({ ...finding, name: codes[finding.code].name })),
-    undefined,
-    2,
-  )
+  return json(findings.map((finding) => ({ ...finding, name: codes[finding.code].name })))
 }
 
 /** The path of a file as a reference of RFC 3986, which SARIF demands: relative where the path is, else with the scheme `file`. */
@@ -133,13 +132,9 @@ export function sarifReport(findings: readonly Located[], version: string): stri
     ],
   }))
   const driver = { name: 'pilot-discovery', version, rules }
-  return JSON.stringify(
-    {
-      $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
-      version: '2.1.0',
-      runs: [{ tool: { driver }, columnKind: 'utf16CodeUnits', results }],
-    },
-    undefined,
-    2,
-  )
+  return json({
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [{ tool: { driver }, columnKind: 'utf16CodeUnits', results }],
+  })
 }

@@ -1,4 +1,5 @@
 /** Writes the output of commands to standard output. */
+import { printable } from '../logging/layout.ts'
 
 /** Writes a text and a newline. */
 export const print = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -22,8 +23,8 @@ export function printPage({ status, body }: { readonly status: number; readonly 
   print(text)
 }
 
-/** Writes an answer for programs. */
-export const printJson = (answer: unknown): void => print(JSON.stringify(answer, null, 2))
+/** Writes an answer for programs, which a terminal shows as it is. */
+export const printJson = (answer: unknown): void => print(printable(JSON.stringify(answer, null, 2)))
 
 /** Whether what is written to standard output may have colours: on a terminal, unless `NO_COLOR` is set. */
 export const isColoured = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR

@@ -3,6 +3,7 @@
 import { stringify } from 'yaml'
 import { isMapping } from '../config/shape.ts'
 import { documentLimits, readDocumentTexts } from '../config/yaml-documents.ts'
+import { oneLine } from '../logging/layout.ts'
 import { givenIn, meshKey, writtenKey } from './annotations.ts'
 import { type InjectionSettings, injectPod } from './inject-pod.ts'
 import { labelRemarks } from './labels.ts'
@@ -79,7 +80,7 @@ function injectAt(document: Mapping, path: readonly string[], { namespace, setti
   const given = (field: string) => (typeof metadata[field] === 'string' ? String(metadata[field]) : '')
   const name = given('name') || given('generateName').replace(/-$/, '')
   const where = given('namespace') || namespace
-  const about = `${place} (${String(document.kind)} ${where}/${name})`
+  const about = oneLine(`${place} (${String(document.kind)} ${where}/${name})`)
   const pod = path.reduce<unknown>((value, field) => (isMapping(value) ? value[field] : undefined), document)
   if (!isMapping(pod)) throw new Error(`${about}: has no ${path.join('.')}`)
   const labels = isMapping(pod.metadata) && isMapping(pod.metadata.labels) ? pod.metadata.labels : {}

@@ -182,6 +182,35 @@ describe('pilot-discovery analyze and validate', () => {
     expect(physicalLocation.artifactLocation.uri).to.equal(`file://${dir}/several/b%25%C3%BC.yaml`)
   })
 
+  it('print names of files that a terminal would obey, and that hold line breaks, on the line of the finding', () => {
+    const names = mkdtempSync(join(tmpdir(), 'mesh-names-'))
+    const name = 'a\x1b[2K\r\nerror IST0101 b\u202e\u009b'
+    const shown = join(names, 'a\\u001b[2K\\u000d\\u000aerror IST0101 b\\u202e\\u009b')
+    for (const end of ['.yaml', '.txt', '.yaml.txt']) writeFileSync(join(names, `${name}${end}`), 'kind: Sidecar\n')
+    for (const command of ['validate', 'analyze']) {
+      const { stdout, stderr } = run([command, names])
+      expect(stdout.split('\n')).to.deep.equal([
+        `warning MESH0001 ${shown}.yaml.txt: not read, since its name does not end in .yaml, .yml or .json: rename it, or move it elsewhere`,
+        `error IST0106 ${shown}.yaml:1:1: Sidecar (${shown}.yaml#1.1): apiVersion: required, but missing`,
+        '',
+      ])
+      expect(stderr)
+        .to.match(/^2 findings in 1 file; 2 files not read, [^\n]*\n$/)
+        .and.not.match(/[\p{Cc}\p{Cf}]./u)
+      const json = run([command, '--json', names]).stdout
+      expect(json).not.to.match(/[^\P{C}\n]/u)
+      expect(JSON.parse(json)[1].file).to.equal(join(names, `${name}.yaml`))
+    }
+    const missing = run(['analyze', join(names, '\x1b[2K')])
+    expect(missing.stderr)
+      .to.match(/^Error: [^\n]*\\u001b\[2K[^\n]*\n$/)
+      .and.not.contain('\x1b')
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web\nError: b\x1b[2K', labels: { 'sidecar.mesh.io/inject': 'false' } }, spec: {} }
+    const injected = run(['inject', '-f', '-'], JSON.stringify(pod))
+    expect(injected.stderr).to.match(/^document 1 \(Pod default\/web\\u000aError: b\\u001b\[2K\) gets no sidecar: [^\n]*\n$/)
+    rmSync(names, { recursive: true })
+  })
+
   it('say that a file that was named has no object, and that a directory has no configuration, and fail', () => {
     const readme = join(dir, 'README.md')
     writeFileSync(readme, '# Examples\n\n- AuthorizationPolicy: `kind: AuthorizationPolicy` denies\n* [a]: *b\n')

@@ -3,6 +3,7 @@ import { jsonReport, sarifReport, textReport } from '../../../src/analysis/repor
 import { type AnalyzeOrder, fails } from '../../../src/cli/analyze-order.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { isColoured, print } from '../../../src/cli/print.ts'
+import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
 import { analyzeFiles } from './analyze-files.ts'
 
@@ -16,13 +17,14 @@ export async function reportOn(order: AnalyzeOrder): Promise<void> {
   const unread =
     ignored.length === 0
       ? ''
-      : `; ${count(ignored.length, 'file')} not read, since their names do not end in .yaml, .yml or .json: ${ignored.slice(0, 20).join(', ')}`
+      : `; ${count(ignored.length, 'file')} not read, since their names do not end in .yaml, .yml or .json: ${oneLine(ignored.slice(0, 20).join(', '))}`
   if (order.form === 'text')
     stderr.write(
       `${count(findings.length, 'finding')} in ${ofCluster === undefined ? '' : `${count(ofCluster, 'object')} of the cluster and `}${count(read, 'file')}${unread}\n`,
     )
   const isNothing = read === 0 && ofCluster === undefined && findings.length === 0
   // A check of nothing must not pass: the path is wrong, or the files have other names.
-  if (isNothing) stderr.write(`Error: no configuration was found: ${order.paths.join(', ')} has no file whose name ends in .yaml, .yml or .json\n`)
+  if (isNothing)
+    stderr.write(`Error: no configuration was found: ${oneLine(order.paths.join(', '))} has no file whose name ends in .yaml, .yml or .json\n`)
   if (isNothing || findings.some(({ level }) => fails(level, order.failOn))) process.exitCode = 1
 }

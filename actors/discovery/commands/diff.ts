@@ -49,7 +49,7 @@ async function filesOf(paths: readonly string[]): Promise<{ name: string; text: 
   let bytes = 0
   for await (const given of givenFiles(paths, process.stdin)) {
     if ('isIgnored' in given) continue
-    if ('fault' in given) throw new Error(`${given.file}: ${given.fault}`)
+    if ('fault' in given) throw new Error(oneLine(`${given.file}: ${given.fault}`))
     files.push({ name: given.file, text: given.text })
     bytes += Buffer.byteLength(given.text)
   }

@@ -8,6 +8,7 @@ import { agentDefaults } from '../../../src/inject/agent-defaults.ts'
 import { type InjectionConfiguration, readInjectionConfiguration } from '../../../src/inject/configuration.ts'
 import { defaultConfig, defaultValues } from '../../../src/inject/default-template.ts'
 import { injectDocuments } from '../../../src/inject/documents.ts'
+import { oneLine } from '../../../src/logging/layout.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { injectorNames } from '../../../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
@@ -58,7 +59,7 @@ export async function runInject(flags: InjectOrder): Promise<void> {
     names: meshNames(features.MESH_DOMAIN),
     slow,
   })
-  for (const notice of notices) process.stderr.write(`${notice}\n`)
+  for (const notice of notices) process.stderr.write(`${oneLine(notice)}\n`)
   if (flags.output === '') process.stdout.write(text)
   else replaceFile(resolve(flags.output), text, 0o644)
 }
@@ -66,7 +67,7 @@ export async function runInject(flags: InjectOrder): Promise<void> {
 function configurationOf(texts: Texts): InjectionConfiguration {
   const read = readInjectionConfiguration(texts, templateLibrary())
   if ('error' in read) throw new Error(`${texts.place}: ${read.error}`)
-  for (const warning of read.warnings) process.stderr.write(`${texts.place}: ${warning}\n`)
+  for (const warning of read.warnings) process.stderr.write(`${oneLine(`${texts.place}: ${warning}`)}\n`)
   return read.configuration
 }
 
