@@ -48,7 +48,6 @@ import {
 } from './admin-messages.ts'
 import { dryRunOf } from './dry-run-answers.ts'
 import { explainedFor } from './explain-answers.ts'
-import { Overdue } from './explanations.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import {
   actorsOf,
@@ -66,12 +65,12 @@ import {
   sidecarOf,
   silenceOf,
 } from './mesh-answers.ts'
-import { SilentReplica } from './other-replicas.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { pushRpcs, type StreamPlace } from './push-rpcs.ts'
 import { resourceTypes } from './resource-types.ts'
 import { routingOf } from './routing-answers.ts'
+import { Unavailable } from './unavailable.ts'
 
 /** Dependencies and settings of the service. */
 export interface AdminRpcParts {
@@ -99,8 +98,7 @@ const viewerOf = ({ values }: HandlerContext): Viewer => values.get(viewerKey) a
 export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler> {
   return connectHandlers({
     registry: resourceTypes,
-    statusOf: (error) =>
-      error instanceof SilentReplica || error instanceof Overdue ? { code: status.unavailable, message: error.message } : undefined,
+    statusOf: (error) => (error instanceof Unavailable ? { code: status.unavailable, message: error.message } : undefined),
     failed: (path, error) => parts.log.error(`${path} failed: ${error instanceof Error ? error.message : error}`),
     async gate(context) {
       const viewer = await parts.admit(callOf(context))

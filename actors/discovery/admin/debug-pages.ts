@@ -8,12 +8,11 @@ import { acceptsHtml, notAnswered, Page, type PageRequest, type PageServer } fro
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { type DebugPage, debugPages, noProxy, proxyWanted, unbuiltPages } from './debug-table.ts'
-import { Overdue } from './explanations.ts'
 import { proxyNamed } from './mesh-answers.ts'
-import { SilentReplica } from './other-replicas.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { pageTable, profilePages } from './profile-pages.ts'
+import { Unavailable } from './unavailable.ts'
 
 /** Dependencies of the pages. */
 export interface DebugParts {
@@ -85,7 +84,7 @@ async function asked(...request: Parameters<typeof answerTo>): Promise<unknown> 
   try {
     return await answerTo(...request)
   } catch (error) {
-    if (error instanceof SilentReplica || error instanceof Overdue) return new Page(error.message, undefined, 503)
+    if (error instanceof Unavailable) return new Page(error.message, undefined, 503)
     throw error
   }
 }

@@ -5,6 +5,7 @@
 import type { DryRun, DryRunInput } from '../../../protocols/messages/dry-run.ts'
 import type { Explained, ExplainInput, Routing, RoutingInput } from '../../../protocols/messages/explain.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
+import { Unavailable } from './unavailable.ts'
 
 /** Maximum time of an explanation, the start of the thread included, in milliseconds; below the deadline of questions. */
 const deadlineMs = 4500
@@ -17,7 +18,7 @@ const heapMib = 512
 const ofDryRuns = { deadlineMs: 50_000, queue: 1, heapMib: 3072 }
 
 /** Thrown when an answer takes longer than its bound. The first one loads the code of its thread, so that the next may be in time. */
-export class Overdue extends Error {
+export class Overdue extends Unavailable {
   constructor(what: string, ms: number) {
     super(`${what} took longer than ${ms / 1000} s: ask again`)
   }

@@ -9,6 +9,7 @@ import { LiveReplicas, presenceTimes } from '../../../src/orchestrator/live-repl
 import { isAnswerOf, replicaAddress } from '../../../src/orchestrator/replica-answers.ts'
 import { reasonOf } from '../../http/single-request.ts'
 import { askReplica, replicaBounds } from './replica-port.ts'
+import { Unavailable } from './unavailable.ts'
 
 /** The number of replicas that are asked, and of questions to all of them that are under way at a time. */
 const most = { replicas: 32, questions: 8 }
@@ -17,7 +18,7 @@ const most = { replicas: 32, questions: 8 }
 const explanationMs = 5000
 
 /** A replica that has what was asked for, and has not answered. */
-export class SilentReplica extends Error {
+export class SilentReplica extends Unavailable {
   constructor(replica: string, reason: string) {
     super(`replica ${replica} has not answered: ${reason}`)
   }
