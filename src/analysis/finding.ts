@@ -145,7 +145,7 @@ export const codes = {
   ),
   MESH0006: row(
     'GatewayPortConflict',
-    'warning',
+    'error',
     'servers of one or more Gateways of the same workloads that share a port and do not fit together, such as HTTP and HTTPS, or a host twice',
     'give them different ports or hosts',
   ),

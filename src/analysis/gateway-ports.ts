@@ -3,7 +3,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Workload } from '../../protocols/messages/analysis.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
-import { type PortUser, portConflict, splitServerHost } from '../model/gateway-ports.ts'
+import { holderText, type PlacedServer, portConflict, splitServerHost } from '../model/gateway-ports.ts'
 import { labelsMatch } from '../model/match.ts'
 import { isPlainHttp } from '../model/protocol.ts'
 import { allGateways } from './claims.ts'
@@ -14,9 +14,8 @@ import type { World } from './world.ts'
 type Gateway = ConfigObject<GatewaySpec>
 
 /** A server at a port. */
-interface User extends PortUser {
+interface User extends PlacedServer {
   readonly gateway: Gateway
-  readonly index: number
 }
 
 interface Port {
@@ -38,15 +37,10 @@ export function checkSharedPorts(gateway: Gateway, world: World, tell: Tell): vo
       if (told.has(index)) continue
       told.add(index)
       const { port } = gateway.spec.servers[index] as GatewaySpec['servers'][number]
-      const own = other.gateway === gateway
-      const name = own
-        ? `spec.servers[${other.index}]`
-        : `spec.servers[${other.index}] of the Gateway ${other.gateway.namespace}/${other.gateway.name}`
-      const same = own ? '' : ', which selects the same workloads,'
       tell(
         'MESH0006',
         `spec.servers[${index}].port`,
-        `${name}${same} has the port ${port.number} for ${other.protocol}, and this one is for ${port.protocol.toUpperCase()}, so this one is left out: ${reason}; give it another port${reason.startsWith('the host') ? ' or host' : ''}`,
+        `${holderText(other, gateway, port.number)}, and this one is for ${port.protocol.toUpperCase()}, so this one is left out: ${reason}; give it another port${reason.startsWith('the host') ? ' or host' : ''}`,
       )
     }
 }

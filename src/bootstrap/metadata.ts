@@ -9,6 +9,8 @@ import type { ProxyConfig } from './proxy-config.ts'
 
 /** The sources of the metadata. */
 export interface MetadataSources {
+  /** The version of the agent, `<major>.<minor>.<patch>`. */
+  readonly version: string
   /** Variable names are in the mesh form. */
   readonly environment: Readonly<Record<string, string | undefined>>
   /** The labels from the pod's file. */
@@ -41,7 +43,7 @@ const switches = ['DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'PROXY_XDS_VIA_AGENT']
  * metadata exceeds 1 MiB.
  */
 export function nodeMetadata(sources: MetadataSources, warn: (text: string) => void): Readonly<Record<string, unknown>> {
-  const { environment, addresses, hasIpv6, config, stsPort, ports, platform } = sources
+  const { version, environment, addresses, hasIpv6, config, stsPort, ports, platform } = sources
   // Settings that the configuration has fields for. The variables of injected containers take precedence.
   const texts: [string, unknown][] = Object.entries({ INTERCEPTION_MODE: config.interceptionMode, MESH_ID: config.meshId }).filter(
     ([, value]) => value,
@@ -71,8 +73,8 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     STS_PORT: stsPort > 0 ? String(stsPort) : '',
     ...ports,
   }
-  const metadata = canonicalMetadata(Object.fromEntries([...texts, ...objects, ...Object.entries(known).filter(([, value]) => isGiven(value))]))
-  return checked(metadata)
+  const given = Object.fromEntries([...texts, ...objects, ...Object.entries(known).filter(([, value]) => isGiven(value))])
+  return checked({ MESH_VERSION: version, ...canonicalMetadata(given) })
 }
 
 /** Returns the effective configuration as the JSON of its message, without secrets, for the discovery service and the log. */

@@ -29,6 +29,8 @@ export interface PodFacts {
 
 /** The sources. */
 export interface ProxySources {
+  /** The version of the agent, `<major>.<minor>.<patch>`. */
+  readonly version: string
   readonly options: ProxyOptions
   /** The variables of the process, with names in the mesh form. */
   readonly environment: Environment
@@ -59,7 +61,7 @@ export interface PreparedSettings {
 
 /** Derives the settings. Throws an Error that names the source and the field that cannot be parsed or is invalid. */
 export function preparedSettings(sources: ProxySources, warn: (text: string) => void): PreparedSettings {
-  const { options, pod, names, hasIpv6 } = sources
+  const { version, options, pod, names, hasIpv6 } = sources
   const layered = mergeProxyConfig(sources.layers, warn)
   // The process's variables take precedence over those that the configuration sets for the proxy.
   const environment = { ...canonicalEnvironment(layered.proxyMetadata ?? {}), ...sources.environment }
@@ -72,7 +74,7 @@ export function preparedSettings(sources: ProxySources, warn: (text: string) => 
   const { labels, annotations } = pod
   const { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT } = features
   const ports = { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT }
-  const metadata = nodeMetadata({ environment, labels, addresses, hasIpv6, config, stsPort: options.stsPort, ports, platform }, warn)
+  const metadata = nodeMetadata({ version, environment, labels, addresses, hasIpv6, config, stsPort: options.stsPort, ports, platform }, warn)
   return {
     options,
     features,

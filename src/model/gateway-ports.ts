@@ -1,10 +1,17 @@
 /** Which servers of Gateways may share a port of a proxy (docs/resources.md, G2). */
+import { byAge } from './order.ts'
 import { isPlainHttp } from './protocol.ts'
 
 /** A server at a port: its protocol in upper case, and its hosts without namespaces. */
 export interface PortUser {
   readonly protocol: string
   readonly hosts: readonly { readonly host: string }[]
+}
+
+/** A server at a port, and where it stands: in `spec.servers[index]` of a Gateway. */
+export interface PlacedServer extends PortUser {
+  readonly gateway: { readonly namespace: string; readonly name: string; readonly createdAt: number }
+  readonly index: number
 }
 
 /** Whether a server terminates TLS or passes it through. */
@@ -27,15 +34,23 @@ export function portConflict<User extends PortUser>(
   use: PortUser,
 ): PortConflict<User> | undefined {
   const because = (other: User | undefined, reason: string) => other && { with: other, reason }
-  if (isPlainHttp(use.protocol)) return because(others[0], 'another gateway uses the port with another protocol')
-  if (plainHttp[0]) return because(plainHttp[0], 'another gateway uses the port for HTTP')
+  if (isPlainHttp(use.protocol)) return because(others[0], 'plain HTTP shares a port with plain HTTP only')
+  if (plainHttp[0]) return because(plainHttp[0], 'plain HTTP shares a port with plain HTTP only')
   if (!isTlsServer(use)) return because(others[0], 'a TCP server needs the port for itself')
   const tcp = others.find((other) => !isTlsServer(other))
-  if (tcp) return because(tcp, 'another gateway uses the port for TCP')
+  if (tcp) return because(tcp, 'a TCP server needs the port for itself')
   const taken = new Map<string, User>()
   for (const other of others) for (const { host } of other.hosts) if (!taken.has(host)) taken.set(host, other)
   const twice = use.hosts.find(({ host }) => taken.has(host))
   return twice && because(taken.get(twice.host), `the host ${twice.host} is served on the port already`)
+}
+
+/** Says which server has a port that another one cannot have, for which protocol, and why that one has it: `gateway` is the Gateway of the other one. */
+export function holderText({ gateway: holder, index, protocol }: PlacedServer, gateway: PlacedServer['gateway'], port: number): string {
+  const place = `spec.servers[${index}]`
+  if (holder.namespace === gateway.namespace && holder.name === gateway.name) return `${place} has the port ${port} for ${protocol}`
+  const precedence = holder.createdAt === gateway.createdAt && byAge(holder, gateway) < 0 ? 'is as old and first by name' : 'is older'
+  return `${place} of the Gateway ${holder.namespace}/${holder.name}, which selects the same workloads and ${precedence}, has the port ${port} for ${protocol}`
 }
 
 /** Reads `<host>` or `<namespace>/<host>` of a server; without a namespace it is `*`. `namespace`: that of the Gateway, which `.` means. */

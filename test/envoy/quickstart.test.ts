@@ -18,6 +18,24 @@ kind: VirtualService
 metadata: {name: dangling, namespace: demo}
 spec: {hosts: [stock.demo.svc.cluster.local], http: [{route: [{destination: {host: nowhere.demo.svc.cluster.local}}]}]}
 `
+/** A header of the answers of proxies whose agent has a version that matches a pattern. */
+const headerFor = (name: string, proxyVersion: string) => `apiVersion: networking.mesh.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: ${name}, namespace: demo}
+spec:
+  configPatches:
+  - applyTo: HTTP_ROUTE
+    match: {context: GATEWAY, proxy: {proxyVersion: '${proxyVersion}'}}
+    patch: {operation: MERGE, value: {response_headers_to_add: [{header: {key: x-${name}, value: 'yes'}}]}}
+`
+/** A Gateway that takes the port of the gateway, since its name is the first one. */
+const silencing = (port: number) => `apiVersion: networking.mesh.io/v1
+kind: Gateway
+metadata: {name: a-gateway, namespace: demo}
+spec:
+  selector: {app: gateway}
+  servers: [{port: {number: ${port}, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ['*']}]
+`
 /** More ports than the quickstart takes. */
 const portCount = 40
 
@@ -71,6 +89,15 @@ describe(`the quickstart, Envoy ${version}`, () => {
     expect(processesAt(kept)).to.have.length.above(6)
     for (const name of readdirSync(join(kept, 'log')))
       expect(readFileSync(join(kept, 'log', name), 'utf8').match(/^.*\t(warn|warning|error|critical|fatal)\t.*$/gm) ?? [], name).to.deep.equal([])
+    writeFileSync(join(kept, 'mesh/filters.yaml'), [headerFor('own', '^0[.]\\d+[.]\\d+$'), headerFor('other', '^1[.]')].join('---\n'))
+    const headers = async () => (await call('127.0.0.1', port, '/')).headers
+    await until('the filter for the version of the agent to be in force', async () => (await headers())['x-own'] === 'yes')
+    expect(await headers()).to.not.have.property('x-other')
+    writeFileSync(join(kept, 'mesh/a-gateway.yaml'), silencing(port))
+    const left = `gateway demo/gateway: server http on port ${port}: it is for HTTP, and spec.servers[0] of the Gateway demo/a-gateway, which selects the same workloads and is as old and first by name, has the port ${port} for TCP`
+    await until('the conflict to be told', () => readFileSync(join(kept, 'log/discovery.log'), 'utf8').includes(left))
+    rmSync(join(kept, 'mesh/a-gateway.yaml'))
+    await until('the gateway to serve again', async () => (await call('127.0.0.1', port, '/stock')).status === 200)
     writeFileSync(policy, `${readFileSync(policy, 'utf8')}---\n${dangling}`)
     await until('the mistake to be told', () => readFileSync(join(kept, 'log/discovery.log'), 'utf8').includes('nowhere.demo.svc.cluster.local'))
     one.signalAll('SIGINT')

@@ -58,6 +58,7 @@ export function prepareTestProxy(given: GivenProxy): PreparedTestProxy {
   const options = { ...defaultOptions, ...given.options }
   const prepared = preparedSettings(
     {
+      version: '0.1.0',
       options,
       environment: canonicalEnvironment(given.env ?? {}),
       pod,

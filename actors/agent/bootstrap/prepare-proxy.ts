@@ -3,6 +3,7 @@ import type { ProxyOptions } from '../../../protocols/messages/agent-options.ts'
 import { shownConfig } from '../../../src/bootstrap/metadata.ts'
 import { type PodFacts, type PreparedSettings, preparedSettings } from '../../../src/bootstrap/prepared.ts'
 import { annotatedConfig, type ConfigLayer, mergeProxyConfig } from '../../../src/bootstrap/proxy-config.ts'
+import { buildInfo } from '../../../src/cli/build-info.ts'
 import { type AgentFeatures, readAgentFeatures } from '../../../src/config/agent-features.ts'
 import { canonicalEnvironment, type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -31,9 +32,9 @@ export async function prepareProxy(
   const pod = await readPodFacts(log)
   const layers = await configLayers(options.meshConfig, features, { names, pod, log })
   const interfaces = await interfaceAddresses(log)
-  const settings = preparedSettings({ options, environment, pod, layers, interfaces, hasIpv6: kernelIpv6() !== 'absent', names }, (text) =>
-    log.warn(text),
-  )
+  const { version } = buildInfo()
+  const sources = { version, options, environment, pod, layers, interfaces, hasIpv6: kernelIpv6() !== 'absent', names }
+  const settings = preparedSettings(sources, (text) => log.warn(text))
   const { role, addresses, id, domain } = settings.node
   log.info(`effective configuration of the proxy: ${JSON.stringify(shownConfig(settings.config))}`)
   log.info('the proxy is', { role, ips: addresses.join(','), id, domain })

@@ -16,7 +16,7 @@ import type { GatewayServer } from '../../config/kinds/gateway.ts'
 import { configKey } from '../../config/kinds.ts'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
-import { isTlsServer, portConflict, splitServerHost } from '../../model/gateway-ports.ts'
+import { holderText, isTlsServer, portConflict, splitServerHost } from '../../model/gateway-ports.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
 import { isPlainHttp } from '../../model/protocol.ts'
@@ -46,6 +46,7 @@ import { tcpSettings, tcpTargets } from './tcp-targets.ts'
 /** A server of a Gateway that selects the proxy. */
 interface ServerInUse {
   readonly gateway: Gateway
+  readonly index: number
   readonly server: GatewayServer
   readonly protocol: string
   /** Hosts with their namespace; the namespace `*` means any. */
@@ -79,9 +80,10 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
   const gateways = snapshot.gateways.filter((gateway) => proxy.gateways.includes(`${gateway.namespace}/${gateway.name}`))
   for (const gateway of gateways) {
     const name = `${gateway.namespace}/${gateway.name}`
-    for (const server of gateway.spec.servers) {
+    for (const [index, server] of gateway.spec.servers.entries()) {
       const given = {
         gateway,
+        index,
         server,
         protocol: server.port.protocol.toUpperCase(),
         hosts: server.hosts.map((host) => splitServerHost(host, gateway.namespace)),
@@ -91,8 +93,7 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
         const bind = server.bind || wildcardOf(proxy.traits)
         const key = `${bind}_${listenPort}`
         const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: listenPort, plainHttp: [], others: [] }
-        const reason =
-          unavailable(there, proxy) ?? portConflict(there.plainHttp, there.others, use)?.reason ?? lacksCertificate(server, proxy.traits.certificates)
+        const reason = unavailable(there, proxy) ?? portTaken(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
         if (reason) {
           rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
           continue
@@ -104,6 +105,13 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
     }
   }
   return { ports: [...ports.values()].sort((one, other) => one.port - other.port || compare(one.bind, other.bind)), rejected }
+}
+
+/** Returns why a server cannot have a port beside those that have it, and names the one that is in its way; undefined if it can. */
+function portTaken({ plainHttp, others }: PortPlan, use: ServerInUse): string | undefined {
+  const conflict = portConflict(plainHttp, others, use)
+  if (!conflict) return undefined
+  return `it is for ${use.protocol}, and ${holderText(conflict.with, use.gateway, use.listenPort)}: ${conflict.reason}`
 }
 
 /** Returns why a proxy cannot listen on a port; undefined if it can. */

@@ -118,11 +118,11 @@ describe('servers that share a port', () => {
       return analysis.all().map(({ code, object, message }) => `${code} ${object}: ${message}`)
     }
     expect(messages(at('b', 'HTTP', 2), at('a', 'TCP', 1))).to.deep.equal([
-      'MESH0006 Gateway/edge/b: spec.servers[0] of the Gateway edge/a, which selects the same workloads, has the port 443 for TCP, and this one is for HTTP, so this one is left out: another gateway uses the port with another protocol; give it another port',
+      'MESH0006 Gateway/edge/b: spec.servers[0] of the Gateway edge/a, which selects the same workloads and is older, has the port 443 for TCP, and this one is for HTTP, so this one is left out: plain HTTP shares a port with plain HTTP only; give it another port',
     ])
     const tls = { tls: { mode: 'PASSTHROUGH' } }
     expect(messages(at('a', 'TLS', 1, tls), at('b', 'TLS', 2, tls))).to.deep.equal([
-      'MESH0006 Gateway/edge/b: spec.servers[0] of the Gateway edge/a, which selects the same workloads, has the port 443 for TLS, and this one is for TLS, so this one is left out: the host a.example is served on the port already; give it another port or host',
+      'MESH0006 Gateway/edge/b: spec.servers[0] of the Gateway edge/a, which selects the same workloads and is older, has the port 443 for TLS, and this one is for TLS, so this one is left out: the host a.example is served on the port already; give it another port or host',
     ])
   })
 })

@@ -31,6 +31,7 @@ describe('node metadata', () => {
       NAMESPACE: 'ns',
       SERVICE_ACCOUNT: 'sa',
       STS_PORT: '15463',
+      MESH_VERSION: '0.1.0',
       MESH_RE2_MAX_PROGRAM_SIZE: '1024',
       INSTANCE_IPS: '10.0.0.1,10.0.0.2',
       MESH_DUAL_STACK: 'true',
