@@ -100,6 +100,8 @@ export interface ClusterStatus {
   readonly lastError: string | undefined
   /** Whether all kinds that readiness waits for have been listed. */
   readonly isComplete: boolean
+  /** Since when nothing was heard of the server, and which attempts fail; empty: nothing is wrong. */
+  readonly trouble: string
   readonly kinds: readonly KindStatus[]
 }
 

@@ -160,7 +160,7 @@ export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
 }
 
 /** A followed cluster, and the actor that follows it. */
-export type ClusterAnswer = ClusterStatus & Partial<Pick<RemoteKey, 'secret' | 'trouble'>> & Pick<RemoteKey, 'actor'>
+export type ClusterAnswer = ClusterStatus & Partial<Pick<RemoteKey, 'secret'>> & Pick<RemoteKey, 'actor'>
 
 /** The clusters that this replica follows, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
 export async function ownClusters({ supervisor, remoteKeys }: PageSources): Promise<ClusterAnswer[]> {
@@ -170,7 +170,7 @@ export async function ownClusters({ supervisor, remoteKeys }: PageSources): Prom
   const answers = await Promise.all(
     actors.map(({ name: actor }) =>
       supervisor.ask<ClusterStatus>(actor, 'cluster').then(
-        (status) => ({ ...status, actor, ...saidOf(keys, actor) }),
+        (status) => ({ ...status, actor, ...saidOf(keys, actor, status) }),
         () => undefined,
       ),
     ),
@@ -181,10 +181,10 @@ export async function ownClusters({ supervisor, remoteKeys }: PageSources): Prom
   return [...followed, ...keys.filter(({ actor }) => !shown.has(actor)).map(unfollowed)]
 }
 
-/** The Secret of a cluster and what is wrong; nothing of one that no Secret names. */
-function saidOf(keys: readonly RemoteKey[], actor: string): Partial<RemoteKey> {
+/** The Secret of a cluster, and what is wrong with it and with the server; nothing of one that no Secret names. */
+function saidOf(keys: readonly RemoteKey[], actor: string, { trouble }: ClusterStatus): Partial<RemoteKey> {
   const key = keys.find((each) => each.actor === actor)
-  return key ? { secret: key.secret, trouble: key.trouble } : {}
+  return key ? { secret: key.secret, trouble: [key.trouble, trouble].filter((each) => each !== '').join('; ') } : {}
 }
 
 /** The row of a key by which no cluster is followed at present. */

@@ -79,6 +79,8 @@ export class ApiSession {
   readonly #open = new Set<ClientHttp2Session>()
   #connections = 0
   #lastError: string | undefined
+  /** When the server was last heard of, answers to pings included, in monotonic milliseconds. */
+  #heardAt: number | undefined
   #isClosed = false
 
   constructor(parts: SessionParts) {
@@ -107,6 +109,11 @@ export class ApiSession {
       connectedMs: isOpen && since !== undefined ? Math.round(monotonicMs() - since) : undefined,
       ...{ connections: this.#connections, lastError: this.#lastError },
     }
+  }
+
+  /** How long ago the server was last heard of, answers to pings included, in milliseconds; undefined: never. */
+  get silentMs(): number | undefined {
+    return this.#heardAt === undefined ? undefined : monotonicMs() - this.#heardAt
   }
 
   /** The server has refused the credential: the next request has another one, if there is another. */
@@ -146,7 +153,10 @@ export class ApiSession {
     if (method !== 'GET') stream.end(body?.text)
     stream.on('data', () => keepalive.heard())
     const { log } = this.#parts
-    stream.on('response', (headers) => log.debug(`${method} ${path}: ${headers[':status']}`))
+    stream.on('response', (headers) => {
+      keepalive.heard()
+      log.debug(`${method} ${path}: ${headers[':status']}`)
+    })
     request.follows(stream)
   }
 
@@ -186,7 +196,9 @@ export class ApiSession {
     const settings = { enablePush: false, initialWindowSize: windowBytes / 4 }
     const session = connect(server, { createConnection: () => socket, settings })
     this.#open.add(session)
-    const keepalive = new SessionKeepalive(session, socket)
+    const keepalive = new SessionKeepalive(session, socket, (at) => {
+      this.#heardAt = at
+    })
     session.on('connect', () => session.setLocalWindowSize(windowBytes))
     // Its streams are told of the error.
     session.on('error', (error) => this.#ended(server, error.message))
@@ -210,12 +222,15 @@ class SessionKeepalive {
   readonly #session: ClientHttp2Session
   readonly #socket: Duplex
   readonly #timer: Timer
+  readonly #told: (at: number) => void
   #heardAt = monotonicMs()
   #pingedAt: number | undefined
 
-  constructor(session: ClientHttp2Session, socket: Duplex) {
+  /** `told` is called with the time whenever the server was heard of. */
+  constructor(session: ClientHttp2Session, socket: Duplex, told: (at: number) => void) {
     this.#session = session
     this.#socket = socket
+    this.#told = told
     this.#timer = checkEvery(limits.checkMs, () => this.#check()).unref()
   }
 
@@ -223,6 +238,7 @@ class SessionKeepalive {
   heard(): void {
     this.#heardAt = monotonicMs()
     this.#pingedAt = undefined
+    this.#told(this.#heardAt)
   }
 
   close(): void {

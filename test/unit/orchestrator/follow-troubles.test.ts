@@ -32,6 +32,7 @@ describe('resources that cannot be followed', () => {
     for (const name of ['pods', 'nodes', 'pods']) subject.fails(name, 'nothing came for 10 s')
     expect(subject.said).to.deep.equal(['error cluster c1: list of pods failed: nothing came for 10 s'])
     expect(subject.troubles.texts).to.have.length(2)
+    expect(subject.troubles.reasons).to.deep.equal(['list of pods failed: nothing came for 10 s'])
     subject.recovers('pods')
     expect(subject.said).to.deep.equal([])
     subject.recovers('nodes')

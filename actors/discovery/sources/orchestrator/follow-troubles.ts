@@ -18,9 +18,12 @@ export interface FollowFailure {
   readonly isListed: boolean
 }
 
-/** What stands of a resource. `alike`: what one line tells of all that have it in common. `isLogged`: the log has a line of this resource alone. */
+/**
+ * What stands of a resource. `line`: it without the name of the cluster. `alike`: what one line tells of all that have it in common. `isLogged`: the log has
+ * a line of this resource alone.
+ */
 interface Trouble {
-  readonly text: string
+  readonly line: string
   readonly alike: string
   readonly since: number
   readonly isLogged: boolean
@@ -49,7 +52,14 @@ export class FollowTroubles {
 
   /** The troubles, for people. */
   get texts(): readonly string[] {
-    return [...this.#troubles.values()].map(({ text }) => text)
+    return [...this.#troubles.values()].map(({ line }) => this.#textOf(line))
+  }
+
+  /** The first trouble of each reason, for people who know of which cluster it is. */
+  get reasons(): readonly string[] {
+    const first = new Map<string, string>()
+    for (const { line, alike } of this.#troubles.values()) if (!first.has(alike)) first.set(alike, line)
+    return [...first.values()]
   }
 
   /** An attempt has failed. */
@@ -57,8 +67,9 @@ export class FollowTroubles {
     const { path, shown, what, reason, consequence } = failure
     const before = this.#troubles.get(path)
     const alike = consequence === '' ? reason : `${reason}; ${consequence}`
-    const text = `cluster ${this.#cluster}: ${what}: ${alike}`
-    const set = (since: number, isLogged: boolean) => this.#troubles.set(path, { text, alike, since, isLogged })
+    const line = `${what}: ${alike}`
+    const text = this.#textOf(line)
+    const set = (since: number, isLogged: boolean) => this.#troubles.set(path, { line, alike, since, isLogged })
     if (isStarting(failure) && (before === undefined || this.#starting.has(path))) {
       const since = before?.since ?? this.#now()
       if (this.#now() - since < startMs) {
@@ -73,9 +84,11 @@ export class FollowTroubles {
       this.#join(failure, alike, text)
       return void set(since, isLogged)
     }
-    if (before?.text !== text || !isLogged) this.#log.error(text)
+    if (before?.line !== line || !isLogged) this.#log.error(text)
     set(since, true)
   }
+
+  #textOf = (line: string): string => `cluster ${this.#cluster}: ${line}`
 
   /** A resource is followed again. */
   recovered(path: string, shown: string): void {

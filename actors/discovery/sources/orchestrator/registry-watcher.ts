@@ -22,12 +22,13 @@ import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { checkDeclared } from '../../../../src/orchestrator/access.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
+import { clusterTrouble } from '../../../../src/orchestrator/cluster-trouble.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
 import { inNamespaces, type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
+import { monotonicMs, wallClockMs } from '../../../runtime/clock.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
 import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
@@ -421,7 +422,12 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
 
   #status(): ClusterStatus {
     const kinds = [...this.#followed].map(([path, { watch }]) => ({ ...watch.status, isStale: this.#stale.has(path) }))
-    return { name: this.#context.config.cluster, ...this.#session.status, isComplete: this.#isListed, kinds }
+    const objects = kinds.reduce((sum, each) => sum + each.objects, 0)
+    const trouble = clusterTrouble({
+      ...{ silentMs: this.#session.silentMs, now: wallClockMs(), objects, isComplete: this.#isListed },
+      reasons: [...this.#troubles.reasons, ...(this.#bounds?.troubles ?? [])],
+    })
+    return { name: this.#context.config.cluster, ...this.#session.status, isComplete: this.#isListed, trouble, kinds }
   }
 
   #settled(): void {
