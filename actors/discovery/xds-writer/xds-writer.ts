@@ -20,8 +20,6 @@ import type { Features } from '../../../src/config/features.ts'
 import { principalOf } from '../../../src/identity/access.ts'
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
-import { BadNode, readNode } from '../../../src/model/proxy.ts'
-import { status } from '../../../src/model/status-codes.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { Turn } from '../../../src/push/pacing/budget.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
@@ -30,12 +28,10 @@ import { KnownAddresses } from '../../../src/transport/known-addresses.ts'
 import { Transports } from '../../../src/transport/transports.ts'
 import { AnnouncedRoots } from '../../../src/xds/secrets/announced-roots.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
-import { WireError } from '../../../src/xds/slab/wire.ts'
-import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
+import { BudgetExceeded } from '../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
-import { readNodeBytes } from '../../../src/xds/stream/node.ts'
 import { Plans } from '../../../src/xds/stream/plans.ts'
-import { type DeltaRequest, namesIn, readDeltaRequest, readSotwRequest, requestFault } from '../../../src/xds/stream/request.ts'
+import { type DeltaRequest, namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
 import { type Outcome, type Refused, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { aliasHealthType, healthType } from '../../../src/xds/type-urls.ts'
@@ -52,6 +48,7 @@ import { TokenChecks } from '../tokens/token-checks.ts'
 import { reviewedByCluster } from '../tokens/token-reviewer.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import { adminPassing } from './admin-passing.ts'
+import { Admission } from './admission.ts'
 import { Authentication } from './authentication.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
@@ -94,7 +91,6 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #transports = new Transports<Connection>()
   readonly #members = new ClassMembers()
   readonly #pushes: Pushes
-  readonly #slots: ProxySlots
   readonly #acknowledgements = new Acknowledgements(this.#connections)
   readonly #events = new ProxyEventReports(this.#connections)
   readonly #statusStreams: StatusStreams
@@ -109,6 +105,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #server: GrpcServer
   readonly #secured: SecuredPort
   readonly #callers: Callers
+  readonly #admission: Admission
   readonly #tokenKeys: WriterTokenKeys
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], digest: '' }
@@ -149,7 +146,6 @@ class XdsWriter implements Behaviour<Message, Sent> {
       ...{ authenticates: this.#features.XDS_AUTH, names: () => this.#secured.names, connections: this.#connections },
       warn: (kind, line) => this.#warn(kind, line, 'wle'),
     })
-    this.#slots = new ProxySlots(context.config.proxySlots, context.config.index, this.#features.PILOT_XDS_MAX_PROXIES)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
@@ -158,7 +154,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       secretFrame: (response, delta) => this.#secrets.frame(response, delta),
       sent: (connection, response) => this.#acknowledgements.sent(connection, response),
       settled: (connection) => this.#acknowledgements.settled(connection),
-      refuse: (connection, error) => this.#refuse(connection, error),
+      refuse: (connection, error) => this.#admission.refuse(connection, error),
     })
     this.#budgets = new Budgets(context.metrics)
     this.#releases = new Releases({ transports: this.#transports, log: context.log('ads'), spread: (count) => this.#metrics.spread(count) })
@@ -196,6 +192,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       metrics: context.metrics,
       warn: (kind, line) => this.#warn(kind, line),
     })
+    this.#admission = this.#admissionOf()
     const access = this.#accessOf(authentication)
     const streams = {
       ...{ access, names: this.#names, nonce: this.#sessionParts.nonce, version: () => new Date(wallClockMs()).toISOString() },
@@ -216,6 +213,18 @@ class XdsWriter implements Behaviour<Message, Sent> {
       ({ peer, connection }) => this.#server.trust(peer, connection),
       config.followsClusters ? (cluster) => askFor(patient, 'isNamed', cluster) : undefined,
     )
+  }
+
+  /** What lets proxies in. */
+  #admissionOf(): Admission {
+    const { proxySlots, index } = this.#context.config
+    const maxProxies = this.#features.PILOT_XDS_MAX_PROXIES
+    return new Admission({
+      ...{ names: this.#names, budgets: this.#budgets, callers: this.#callers, maxProxies },
+      slots: new ProxySlots(proxySlots, index, maxProxies),
+      full: () => this.#metrics.full(),
+      warn: (kind, line) => this.#warn(kind, line),
+    })
   }
 
   /** Who may see what of the service. */
@@ -419,15 +428,15 @@ class XdsWriter implements Behaviour<Message, Sent> {
       const { session } = connection
       if (session.delta) {
         const request = readDeltaRequest(message)
-        if (!this.#identify(connection, request.node) || this.#isAside(connection, request, request.rawSubscribe)) return
+        if (!this.#admission.identify(connection, request.node) || this.#isAside(connection, request, request.rawSubscribe)) return
         this.#recordOutcome(connection, request, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message)
-        if (!this.#identify(connection, request.node) || this.#isAside(connection, request, request.rawNames)) return
+        if (!this.#admission.identify(connection, request.node) || this.#isAside(connection, request, request.rawNames)) return
         this.#recordOutcome(connection, request, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
-      this.#refuse(connection, error)
+      this.#admission.refuse(connection, error)
     }
   }
 
@@ -450,62 +459,13 @@ class XdsWriter implements Behaviour<Message, Sent> {
   /** Ends a proxy's stream because the push queue refused it: its identity exceeds its limits. */
   #refuseProxy(id: string, reason: string): void {
     const connection = this.#connections.get(id)
-    if (connection) this.#refuse(connection, new BudgetExceeded(reason))
-  }
-
-  /**
-   * Ends a stream because of an invalid request or an exceeded limit; `proxy` names it in the log. Rethrows errors that the client did
-   * not cause.
-   */
-  #refuse(connection: Connection, error: unknown, proxy = connection.id): void {
-    const exceeded = error instanceof BudgetExceeded
-    if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
-    const { peer } = connection.stream
-    const reason = requestFault(error)
-    this.#warn(`refused|${peer}`, `stream of ${proxy || 'a client'} from ${peer} ended: ${reason}`)
-    if (exceeded) this.#budgets.exceeded(proxy, peer, reason, wallClockMs())
-    connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, reason)
-  }
-
-  /** Reads the node from the first request of a stream. Returns false when the stream was ended because the node is missing or refused. */
-  #identify(connection: Connection, node: Buffer | undefined): boolean {
-    if (connection.node) return true
-    if (!node) {
-      connection.stream.end(status.invalidArgument, 'missing node ID')
-      return false
-    }
-    const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
-    const refusal = this.#callers.refusal(connection, read)
-    if (refusal !== undefined) {
-      const { stream } = connection
-      this.#warn(`denied|${stream.peer}`, `stream of ${read.id} from ${stream.peer} refused: ${refusal}`)
-      stream.end(status.permissionDenied, refusal)
-      return false
-    }
-    const budget = this.#budgets.of(connection.stream.connection, connection.caller)
-    const bytes = memoryOfData(read)
-    try {
-      budget.nodes.take(bytes)
-      connection.nodeBytes = bytes
-      budget.proxies.take(1)
-    } catch (error) {
-      this.#refuse(connection, error, read.id)
-      return false
-    }
-    connection.node = read
-    return true
+    if (connection) this.#admission.refuse(connection, new BudgetExceeded(reason))
   }
 
   /** Makes the stream that of a proxy, which is served configuration. Returns false when it was ended because there are too many. */
   #admit(connection: Connection): boolean {
     if (connection.id !== '') return true
-    if (!this.#slots.take()) {
-      this.#metrics.full()
-      const reason = `this process serves ${this.#features.PILOT_XDS_MAX_PROXIES} proxies, its maximum (PILOT_XDS_MAX_PROXIES)`
-      this.#warn('full', `stream of ${connection.node?.id} from ${connection.stream.peer} refused: ${reason}`)
-      connection.stream.release(status.unavailable, `${reason}; another replica may have room`)
-      return false
-    }
+    if (!this.#admission.takePlace(connection)) return false
     connection.id = `${connection.node?.id}-${this.#context.config.index + this.#context.config.writers * this.#connectionCount++}`
     this.#connections.set(connection.id, connection)
     this.#secrets.admit(connection)
@@ -569,14 +529,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#pushes.drop(connection)
     const { session, stream } = connection
     this.#transports.remove(stream.connection, connection)
-    const budget = this.#budgets.of(stream.connection, connection.caller)
-    budget.nodes.free(connection.nodeBytes)
     session.close()
+    this.#admission.gone(connection)
     this.#secrets.gone(connection)
     this.#members.leave(connection)
-    if (connection.node) budget.proxies.free(1)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
-      this.#slots.free()
+      this.#admission.leavePlace()
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#callers.gone(connection)
       this.#registering.gone(connection)
