@@ -16,6 +16,7 @@ import type {
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { status } from '../model/status-codes.ts'
 import { AccountSizes } from './account-sizes.ts'
+import { DueEntries } from './due-entries.ts'
 import { LiveReplicas, presenceTimes } from './live-replicas.ts'
 import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
 import { accountOf, faultOf, otherOwner, quoted, sharedBy } from './registration-faults.ts'
@@ -39,9 +40,10 @@ const rate = { perSecond: 20, burst: 20 }
 /**
  * How long a workload may be away before its entry is marked, how much later a replica deletes an entry that another one has marked, and the least time between two writes of
  * the health of an entry, in milliseconds. After the API server was away nothing is deleted for the grace period, at least for `outageMs`, which is longer than a replica waits
- * before it tries to take an entry over again; a list of Leases that comes more than `listMs` after the one before tells of such a time.
+ * before it tries to take an entry over again; a list of Leases that comes more than `listMs` after the one before tells of such a time. The entry of a dead replica is kept for
+ * `orphanMs` at least: its agent notices after 40 s that a replica has stopped without a word (docs/agent.md, X8), and its replica was dead after 20 s.
  */
-const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, listMs: presenceTimes.everyMs + 3000 }
+const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, orphanMs: 60_000, listMs: presenceTimes.everyMs + 3000 }
 /** How long after it has connected a workload with a probe may report nothing before its entry is no longer healthy: agents report at once what they know. */
 const silentMs = 3000
 const healthy: ReportedHealth = { isHealthy: true, message: '' }
@@ -130,8 +132,8 @@ export class Registrations {
   readonly #refused: RefusedWorkload[] = []
   readonly #refusals = new Map<string, Refusal>()
   /** Entries that are to be looked at, and those of which only the health is to be written. */
-  readonly #ready = new Set<string>()
-  readonly #unhealthy = new Set<string>()
+  readonly #ready = new DueEntries()
+  readonly #unhealthy = new DueEntries()
   readonly #waiting = new Map<string, number>()
   #wakeAt = Number.POSITIVE_INFINITY
   #others = 0
@@ -457,9 +459,8 @@ export class Registrations {
   }
 
   /** Returns the first of these entries with which something is to be done now. */
-  #dueOf(from: Set<string>, now: number, at: string, takesHealth: boolean): DueCall | undefined {
-    for (const id of from) {
-      from.delete(id)
+  #dueOf(from: DueEntries, now: number, at: string, takesHealth: boolean): DueCall | undefined {
+    for (let id = from.take(); id !== undefined; id = from.take()) {
       const entry = this.#entries.get(id)
       const wanted = entry && !entry.isUnderWay ? this.#wanted(entry) : undefined
       if (!entry || !wanted) continue
@@ -519,7 +520,7 @@ export class Registrations {
     // One that has connected since the start of this actor has left; others may not have been told yet.
     if (controller === replica) return this.#knowsConnections ? { change: 'mark', at: leftAt + Math.min(times.awayMs, graceMs) } : undefined
     const deadSince = this.replicas.deadSince(controller)
-    return deadSince === undefined ? undefined : { change: 'delete', at: Math.max(since, deadSince) + graceMs }
+    return deadSince === undefined ? undefined : { change: 'delete', at: Math.max(since, deadSince) + Math.max(graceMs, times.orphanMs) }
   }
 
   /** Returns the call; undefined: it cannot be made, or need not. */

@@ -32,11 +32,11 @@ export class SecuredDiscovery {
   readonly #clients: { close(): void }[] = []
   readonly #port: number
 
-  private constructor(port: number, kubeconfig: string, env: Record<string, string>) {
+  private constructor(port: number, kubeconfig: string, env: Record<string, string>, flags: readonly string[]) {
     this.#port = port
     this.service = new Service({
       env,
-      flags: ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--secureGRPCAddr', `127.0.0.1:${port}`, ...quiet],
+      flags: ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--secureGRPCAddr', `127.0.0.1:${port}`, ...quiet, ...flags],
     })
     this.made = new ServingCertificates(this.service.dir)
     this.made.authority('ca')
@@ -44,8 +44,8 @@ export class SecuredDiscovery {
     this.service.flags.push(...this.made.servingFlags())
   }
 
-  static async start(kubeconfig: string, env: Record<string, string> = {}): Promise<SecuredDiscovery> {
-    const made = new SecuredDiscovery(await freePort(), kubeconfig, env)
+  static async start(kubeconfig: string, env: Record<string, string> = {}, flags: readonly string[] = []): Promise<SecuredDiscovery> {
+    const made = new SecuredDiscovery(await freePort(), kubeconfig, env, flags)
     await made.service.start()
     return made
   }

@@ -75,6 +75,27 @@ describe('root certificates in namespaces', function () {
     expect(cluster.kubectl(['get', 'configmap', '-n', 'default', name, '-o', 'jsonpath={.data.other}'])).to.equal('kept')
   })
 
+  it('are written to all other namespaces while a quota, or somebody who made his immutable, keeps them out of one', async () => {
+    const [one] = services as [Service]
+    const roots = await wanted(one)
+    for (const namespace of ['full', 'fixed']) {
+      cluster.kubectl(['create', 'namespace', namespace])
+      await until('its ConfigMap', () => held()[`namespace/${namespace}`] === roots)
+    }
+    cluster.kubectl(['create', 'quota', 'none', '-n', 'full', '--hard', 'count/configmaps=0'])
+    await until('the quota', () => cluster.kubectl(['get', 'quota', '-n', 'full', 'none', '-o', 'jsonpath={.status.used}']) !== '')
+    cluster.kubectl(['delete', 'configmap', '-n', 'full', name])
+    cluster.kubectl(['patch', 'configmap', '-n', 'fixed', name, '--type', 'merge', '-p', '{"immutable":true,"data":{"root-cert.pem":"none"}}'])
+    await one.output.says(/ConfigMap mesh-ca-root-cert of the namespace full cannot be written: patch of configmaps .*: exceeded quota: none/)
+    await one.output.says(/ConfigMap mesh-ca-root-cert of the namespace fixed cannot be written: patch of configmaps .*: field is immutable/)
+    cluster.kubectl(['create', 'namespace', 'beside'])
+    await until('a new namespace to have them', () => held()['namespace/beside'] === roots)
+    expect(await one.metrics()).to.match(/^pilot_root_configmaps_outdated 2$/m)
+    cluster.kubectl(['delete', 'quota', '-n', 'full', 'none'])
+    cluster.kubectl(['delete', 'configmap', '-n', 'fixed', name])
+    await all('all to have them again', roots)
+  })
+
   it('follow a rotation of the root, and are left out in a namespace that is being deleted', async () => {
     const [one] = services as [Service]
     cluster.kubectl(['create', 'namespace', 'ending'])
@@ -95,7 +116,7 @@ describe('root certificates in namespaces', function () {
     await until('the end of the namespace', () => !namespaces().includes('namespace/ending'))
     cluster.kubectl(['create', 'namespace', 'ending'])
     await all('the namespace that was made again', both)
-    one.output.lacks(/ConfigMap mesh-ca-root-cert.* cannot be written/)
+    one.output.lacks(/ConfigMap mesh-ca-root-cert( of the namespace ending)? cannot be written/)
   })
 
   it('are written by another replica when the leader is paused for longer than its lease, which writes nothing when it goes on', async () => {

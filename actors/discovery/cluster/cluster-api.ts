@@ -28,12 +28,19 @@ export class ApiFailure extends Error {
   readonly reason: string
   /** The object that the server names in its `Status`: its resource and its name, where it tells them. It need not be the one that was called for. */
   readonly subject: { readonly kind?: unknown; readonly name?: unknown }
+  /** Whether it is the size of this object that the store does not take, which the server tells as a fault of its own. */
+  readonly isTooLarge: boolean
+  /** Whether the caller may not make such calls. A quota or an admission refuses one object, with the same code. */
+  readonly isOfRole: boolean
 
-  constructor(message: string, code: number, reason: string, subject: ApiFailure['subject'] = {}) {
+  /** `said`: the whole message of the server, of which `message` may have the beginning. */
+  constructor(message: string, code: number, reason: string, subject: ApiFailure['subject'] = {}, said = message) {
     super(message)
     this.code = code
     this.reason = reason
     this.subject = subject
+    this.isTooLarge = code === 413 || (code >= 500 && /request is too large|message larger than max/.test(said))
+    this.isOfRole = code === 403 && (reason !== 'Forbidden' || /cannot \S+ (resource|path) /.test(said))
   }
 
   /** Whether the object does not exist. A server that cannot be reached does not say that. */
@@ -48,7 +55,7 @@ export class ApiFailure extends Error {
 
   /** Whether the same call may succeed later: the server was not reached, is overloaded, or has a fault. */
   get mayPass(): boolean {
-    return this.code === 0 || this.code === 401 || this.code === 429 || this.code >= 500
+    return this.code === 0 || this.code === 401 || this.code === 429 || (this.code >= 500 && !this.isTooLarge)
   }
 }
 
@@ -265,9 +272,10 @@ function failureOf({ verb, resource, object }: CallName, error: unknown): ApiFai
   const { code, body, message } = error as { code?: unknown; body?: unknown; message?: string }
   if (typeof code !== 'number') return new ApiFailure(`${what} failed: ${message}`, 0, '')
   const status = statusIn(body)
-  const reason = status.message ?? `status ${code}`
-  const permitted = code === 403 ? `the role of this service account does not permit "${verb}" of "${resource}"` : `${what} failed`
-  return new ApiFailure(`${permitted}: ${reason.slice(0, 500)}`, code, status.reason ?? '', status.details ?? {})
+  const said = status.message ?? `status ${code}`
+  const failure = (beginning: string) => new ApiFailure(`${beginning}: ${said.slice(0, 500)}`, code, status.reason ?? '', status.details ?? {}, said)
+  const other = failure(`${what} failed`)
+  return other.isOfRole ? failure(`the role of this service account does not permit "${verb}" of "${resource}"`) : other
 }
 
 /** The `Status` object of a refusal, which the library leaves as text where it does not know the HTTP status. */

@@ -51,10 +51,10 @@ async function write(
     return { outcome: 'written' }
   } catch (error) {
     if (error instanceof NotLeading) return { outcome: 'lost' }
-    const { mayPass, code, message } = error as ApiFailure
+    const { mayPass, isOfRole, code, message } = error as ApiFailure
     const isEnding = code === 403 && message.includes('is being terminated')
     if (isEnding || isWithoutNamespace(error as ApiFailure, namespace)) return { outcome: 'gone' }
-    return { outcome: 'failed', reason: message, isCommon: mayPass || code === 403 }
+    return { outcome: 'failed', reason: message, isCommon: mayPass || isOfRole }
   }
 }
 

@@ -38,11 +38,11 @@ async function write(leadership: Leadership, { term, group, version, plural, nam
 }
 
 function failed(failure: ApiFailure, name: string): StatusOutcome {
-  const { code, isMissing, isConflict, mayPass, subject, message } = failure
+  const { code, isMissing, isConflict, isOfRole, mayPass, subject, message } = failure
   // A patch that does not apply to what is there is answered with 422 too, and names no object, as a status does that the definition does not permit.
   if (isConflict || (code === 422 && !(isMapping(subject) && subject.name === name))) return { outcome: 'conflict' }
   // Of a kind without the subresource, the server names no object.
   if (isMissing && isMapping(subject) && subject.name === name) return { outcome: 'gone' }
   const reason = isMissing ? `${message}: its definition has no subresource "status" (manifests/crds), or the server has it no more` : message
-  return { outcome: 'failed', reason, concerns: code === 403 || isMissing ? 'resource' : mayPass || code === undefined ? 'all' : 'object' }
+  return { outcome: 'failed', reason, concerns: isOfRole || isMissing ? 'resource' : mayPass || code === undefined ? 'all' : 'object' }
 }

@@ -50,11 +50,9 @@ function send(api: ClusterApi, order: EntryOrder): Promise<string> {
   }
 }
 
-function failed({ code, isMissing, isConflict, mayPass, subject, message }: ApiFailure, { verb, name }: EntryOrder): EntryOutcome {
+function failed({ code, isMissing, isConflict, isOfRole, mayPass, subject, message }: ApiFailure, { verb, name }: EntryOrder): EntryOutcome {
   // Another object of the name may be refused as a change of its uid.
   if (isConflict || (code === 422 && /metadata\.uid|resourceVersion/.test(message))) return { outcome: 'conflict' }
   if (isMissing && verb !== 'create' && isMapping(subject) && subject.name === name) return { outcome: 'gone' }
-  // What is refused to one object is told apart from what the role refuses.
-  const isOfRole = code === 403 && /cannot (create|patch|delete) resource/.test(message)
   return { outcome: 'failed', reason: message, concerns: mayPass || code === undefined || isOfRole ? 'all' : 'object' }
 }

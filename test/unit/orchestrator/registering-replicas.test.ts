@@ -231,10 +231,28 @@ describe('the registration of workloads by three replicas', () => {
     simulation.pass(60_000)
     expect(simulation.server.log.slice(2)).to.deep.equal(['patch vms-10.0.0.1'])
     simulation.kill(0)
-    simulation.pass(20_000)
+    // It may have renewed its Lease 5 s before.
+    simulation.pass(presenceTimes.deadMs - presenceTimes.everyMs + 59_000)
     expect(simulation.server.log).to.have.length(3)
-    simulation.pass(25_000)
+    simulation.pass(20_000)
     expect(simulation.server.log.slice(3)).to.deep.equal(['delete vms-10.0.0.1'])
+  })
+
+  it('keeps an entry until the agent has noticed that its replica has stopped without a word, and moves it then; the replica changes nothing when it goes on', () => {
+    // Replicas look at Leases at different times after the stop.
+    for (let shift = 0; shift < presenceTimes.everyMs; shift += 500) {
+      const simulation = new Simulation()
+      const [one, two] = simulation.replicas as [SimulatedReplica, SimulatedReplica]
+      one.connect(0, 0)
+      simulation.pass(60_000 + shift)
+      one.stoppedUntil = simulation.now + 100_000
+      // It hears nothing for 40 s, and may first try the stopped one again (docs/agent.md, X5 and X8).
+      simulation.pass(40_000 + 10_000)
+      two.connect(0, simulation.now)
+      simulation.pass(120_000)
+      expect(simulation.server.log).to.deep.equal(['create vms-10.0.0.1', 'patch vms-10.0.0.1'])
+      expect(simulation.server.entry('vms-10.0.0.1')).to.include({ controller: two.name, disconnectedAt: '' })
+    }
   })
 
   for (const end of ['loses its connection', 'is killed'] as const)

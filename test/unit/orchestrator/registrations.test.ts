@@ -16,7 +16,9 @@ interface Condition {
   readonly type: string
   readonly status: string
   readonly message?: string
-} /** A registrar that is told of everything at once. */
+}
+
+/** A registrar that is told of everything at once. */
 class Subject {
   readonly server = new ModelServer()
   readonly registrations: Registrations
@@ -28,7 +30,11 @@ class Subject {
     this.registrations.knowsObjects(this.now)
     this.registrations.knowsConnections()
     this.registrations.listed([], [], this.now, this.now)
-    this.server.watchers.add((name, entry) => this.registrations.setEntry(`workloadentries.networking.mesh.io shop/${name}`, entry, this.now))
+    const namespaces = new Map<string, string>()
+    this.server.watchers.add((name, entry) => {
+      if (entry) namespaces.set(name, entry.namespace)
+      this.registrations.setEntry(`workloadentries.networking.mesh.io ${namespaces.get(name)}/${name}`, entry, this.now)
+    })
   }
 
   /** Makes the calls that are due now. */
@@ -342,6 +348,37 @@ describe('the registration of workloads', () => {
     )
     registrations.disconnected('w1', 'c1', subject.now)
     expect(registrations.shared).to.deep.equal([])
+  })
+
+  it('serves namespaces in turns, so that one with many calls delays its own: creations, health and what somebody has marked', () => {
+    const subject = new Subject()
+    const { registrations } = subject
+    const others = { ...groupOf({ template: { serviceAccount: 'vm' } }), namespace: 'other', uid: 'g2' } as never
+    registrations.setGroup('workloadgroups.networking.mesh.io other/vms', others, subject.now)
+    const all = Array.from({ length: 250 }, (_, number) => number)
+    for (const number of all) registrations.connected('w0', `c${number}`, workload(`10.0.1.${number}`), undefined, subject.now)
+    const own = { namespace: 'other', callers: [{ namespace: 'other', account: 'vm' }] }
+    const calls = subject.work()
+    expect(calls).to.have.length(20)
+    registrations.connected('w0', 'own', workload('10.0.2.1', own), undefined, subject.now)
+    const soon = () => [...subject.later(50), ...subject.later(50), ...subject.later(50)]
+    expect(soon()).to.include('create vms-10.0.2.1')
+    while (subject.server.objects.size < 251) subject.later(50)
+    const report = (of: readonly number[], isHealthy: boolean) => {
+      for (const number of of) registrations.reported('w0', `c${number}`, { isHealthy, message: '' })
+    }
+    report(all, true)
+    subject.later(1000)
+    registrations.reported('w0', 'own', { isHealthy: true, message: '' })
+    expect(soon()).to.include('health vms-10.0.2.1')
+    // Somebody says of many entries that this replica keeps them, and so it marks them.
+    for (const number of all.slice(0, 200)) {
+      const [name, annotations] = [`more-${number}`, { 'mesh.io/autoRegistrationGroup': 'vms', 'mesh.io/workloadController': 'r1' }]
+      subject.server.do({ verb: 'create', ...place, namespace: 'shop', name, object: { metadata: { name, namespace: 'shop', annotations } } })
+    }
+    subject.later(1000)
+    registrations.connected('w0', 'more', workload('10.0.2.2', own), undefined, subject.now)
+    expect(soon()).to.include('create vms-10.0.2.2')
   })
 
   it('lets flapping workloads delay registrations by no more than every fourth call, at 20 calls a second', () => {

@@ -50,4 +50,27 @@ describe('a write of the ConfigMap with the root certificates', () => {
       expect([outcome.outcome, 'isCommon' in outcome && outcome.isCommon], body).to.deep.equal(['failed', false])
     }
   })
+  it('concerns all where the role or the server refuses it, and this namespace alone where its quota, its size or its store does', async () => {
+    const name = 'configmaps "mesh-ca-root-cert"'
+    const role = `${name} is forbidden: User "system:serviceaccount:mesh-system:meshd" cannot patch resource "configmaps" in API group "" in the namespace "a"`
+    const quota = `${name} is forbidden: exceeded quota: few, requested: count/configmaps=1, used: count/configmaps=5, limited: count/configmaps=5`
+    const immutable = `ConfigMap "mesh-ca-root-cert" is invalid: data: Forbidden: field is immutable when \`immutable\` is set`
+    const cases: [number, string, string, boolean][] = [
+      [403, 'Forbidden', role, true],
+      [403, '', 'a proxy before the server', true],
+      [500, 'InternalError', 'etcdserver: request timed out', true],
+      [429, 'TooManyRequests', 'too many requests', true],
+      [403, 'Forbidden', quota, false],
+      [422, 'Invalid', immutable, false],
+      [413, 'RequestEntityTooLarge', 'Request entity too large: limit is 3145728', false],
+      [500, '', 'etcdserver: request is too large', false],
+      [500, '', 'rpc error: code = ResourceExhausted desc = trying to send message larger than max (2115623 vs. 2097152)', false],
+    ]
+    for (const [code, reason, message, isCommon] of cases) {
+      const outcome = await outcomeOf(code, JSON.stringify({ kind: 'Status', status: 'Failure', code, reason, message }))
+      expect(outcome, message).to.deep.include({ outcome: 'failed', isCommon })
+      const saysRole = 'reason' in outcome && outcome.reason.startsWith('the role of this service account does not permit "patch" of "configmaps": ')
+      expect(saysRole, message).to.equal(code === 403 && isCommon)
+    }
+  })
 })

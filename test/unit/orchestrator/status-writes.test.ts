@@ -36,4 +36,14 @@ describe('a write of the status of an object', () => {
       expect([outcome.outcome, 'concerns' in outcome && outcome.concerns], name).to.deep.equal(['failed', 'object'])
     }
   })
+  it('concerns the kind where the role refuses it, and the object alone where an admission does, or the store does not take its size', async () => {
+    const forbidden = 'virtualservices.networking.mesh.io "web" is forbidden: '
+    for (const [code, reason, message, concerns] of [
+      [403, 'Forbidden', `${forbidden}User "meshd" cannot patch resource "virtualservices/status" in API group "networking.mesh.io"`, 'resource'],
+      [403, 'Forbidden', `${forbidden}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 'object'],
+      [500, '', 'etcdserver: request is too large', 'object'],
+      [503, 'ServiceUnavailable', 'the server is currently unable to handle the request', 'all'],
+    ] as const)
+      expect(await outcomeOf('web', code, { reason, message }), message).to.deep.include({ outcome: 'failed', concerns })
+  })
 })
