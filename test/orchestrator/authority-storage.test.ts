@@ -45,10 +45,10 @@ describe('the state of the certificate authority in Secrets', () => {
   const logger = { debug: log, info: log, warn: log, error: log }
   const access = () => new SecretAccess(secretCalls(api, namespace), namespace)
   /** Opens the storage as a replica of its own, which has made these roots. */
-  const open = async (roots: readonly string[] = [], secrets = access()): Promise<{ storage: CaStorage; held: HeldKeys }> => {
+  const open = async (roots: readonly string[] = [], secrets = access(), followMs = 50): Promise<{ storage: CaStorage; held: HeldKeys }> => {
     const held = new HeldKeys()
     held.set('made', new Map(roots.map((name) => [rootOf(name).record.id, pem(name)])))
-    const storage = await openSecretStorage({ access: secrets, held, log: logger, now: Date.now, times: { followMs: 50, ledgerMs: 50 } })
+    const storage = await openSecretStorage({ access: secrets, held, log: logger, now: Date.now, times: { followMs, ledgerMs: 50 } })
     opened.push(storage)
     return { storage, held }
   }
@@ -182,12 +182,36 @@ describe('the state of the certificate authority in Secrets', () => {
     const { storage } = await open(['one'])
     const version = await storage.write(withRoot('one'), (await storage.read()).version)
     cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-state'])
+    await until('the storage to write it again', async () => (await storage.read()).version === version)
     expect(await storage.read()).to.deep.equal({ state: withRoot('one'), version })
     expect((await secret('mesh-ca-state'))?.texts[`${rootOf('one').record.id}.pem`]).to.equal(pem('one'))
     await edit('mesh-ca-secret', { 'ca-cert.pem': rootOf('two').record.root, 'ca-key.pem': pem('two') })
     await storage.write({ ...withRoot('one'), since: 1 }, version)
     expect(lines.at(-1)).to.match(/mesh-ca-secret has another content than the root that signs and stays as it is: Secret \S+ counts$/)
     expect((await secret('mesh-ca-secret'))?.texts['ca-cert.pem']).to.equal(rootOf('two').record.root)
+  })
+
+  it('is written again as it was last, not as a replica knows it that was stopped meanwhile, unless that is the only one', async () => {
+    const remove = async () => {
+      cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-state'])
+      const removed = performance.now()
+      await until('its last look to be long ago', () => performance.now() > removed + 1000)
+    }
+    const stopped = (await open(['one'])).storage
+    const version = await stopped.write(withRoot('one'), (await stopped.read()).version)
+    const running = (await open([], access(), 60_000)).storage
+    const later = { ...withRoot('one'), since: 1 }
+    await running.write(later, version)
+    await remove()
+    const refusal = () => stopped.read().catch((error: Error) => error.message)
+    const reason = /mesh-ca-state: was removed while this replica did not look: another one may know more, and writes it again$/
+    expect(await refusal()).to.match(reason)
+    expect(await secret('mesh-ca-state')).to.equal(undefined)
+    expect((await running.read()).state).to.deep.equal(later)
+    expect((await stopped.read()).state).to.deep.equal(later)
+    await remove()
+    for (let look = 0; look < 2; look++) expect(await refusal()).to.match(reason)
+    expect((await stopped.read()).state).to.deep.equal(later)
   })
 
   it('is not taken for missing when it cannot be read', async () => {

@@ -8,6 +8,7 @@ import { importedState, keyName, rootIn, rootTexts, signingRecord, stateName } f
 import { type AuthorityState, emptyState } from '../../../src/ca/state.ts'
 import { readStateText, stateText } from '../../../src/ca/stored-state.ts'
 import { noteSecret, secretNames, secretTypes } from '../../../src/names/secret-names.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
 import type { HeldKeys } from './held-keys.ts'
@@ -43,6 +44,11 @@ const usualTimes: StorageTimes = { followMs: 5000, ledgerMs: 10_000 }
 const [eachHolderMs, callsMs] = [0.5, 2000]
 /** How often a write is tried again when other fields of the Secret were changed meanwhile, and the pause before that in milliseconds. */
 const conflicts = { most: 8, pauseMs: 20 }
+/**
+ * After so many intervals without a look, as of a process that was stopped, the state may have gone on. If the Secret is missing then, it is written
+ * again at the look after so many more, and before that by another replica, which knows more.
+ */
+const stale = { intervals: 3, looks: 2 }
 /** Opens the storage, or makes it. Rejects with an Error that names the Secret, and the reason why it cannot be used. */
 export async function openSecretStorage(parts: SecretStorageParts): Promise<CaStorage> {
   const storage = new SecretStorage(parts)
@@ -74,6 +80,9 @@ class SecretStorage implements CaStorage {
   readonly #told = new Map<'state' | 'root', string>()
   /** The version at the last look. */
   #seen = 0
+  /** When the Secret was looked for last, in monotonic milliseconds, and how many looks more it may be missing before it is written again. */
+  #lookedAt = monotonicMs()
+  #looksToWait = 0
   /** Whether `mesh-ca-secret` may not have the root that signs. */
   #isRootOpen = true
 
@@ -174,12 +183,22 @@ class SecretStorage implements CaStorage {
   async #found(): Promise<Found> {
     const known = this.#last
     const found = await this.#find()
+    if (this.#mayBeStale(found !== undefined))
+      throw new Error(`${this.described}: was removed while this replica did not look: another one may know more, and writes it again`)
     if (found) return found
     if (!known) throw new Error(`${this.described}: is missing`)
     this.#parts.log.warn(`${this.described} was removed while the authority uses it, and is written again`)
     if (!(await this.#put(newSecret(secretNames.state, secretTypes.state), known.state, known.version, known.keys)))
       throw new Error(`${this.described}: was written by another replica at the same time`)
     return this.#last as Found
+  }
+
+  /** Counts a look. Returns whether the Secret is missing, and this replica has looked too seldom before to write it again now. */
+  #mayBeStale(isThere: boolean): boolean {
+    const isLate = monotonicMs() - this.#lookedAt > stale.intervals * this.#times.followMs
+    this.#lookedAt = monotonicMs()
+    this.#looksToWait = isThere ? 0 : isLate ? stale.looks : Math.max(0, this.#looksToWait - 1)
+    return this.#looksToWait > 0
   }
 
   /** Reads the state; undefined when there is no such Secret. Rejects when that cannot be told, or when it is damaged. */
