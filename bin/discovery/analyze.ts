@@ -7,7 +7,7 @@ import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
 export class Analyze extends DiscoveryCommand {
   static override summary = 'Find mistakes in configuration: what is invalid, what names something that is not there, what has no effect'
   static override description =
-    'Reads files, directories and standard input (-) as a server with them as --configDir would, and Services, workloads, Namespaces and Secrets of a cluster beside them. Of a kind of which they have no object nothing is said to be missing. Objects without a namespace count as of that of --namespace, of the context with --cluster, or of default. With --cluster those of a cluster count too, read with the rights of the user; files override them, as if they were applied. Needs no server of the mesh. Exits with 1 when there is a finding of the level of --fail-on or above.'
+    'Reads files, directories and standard input (-) as a server with them as --configDir would, and Services, workloads, Namespaces and Secrets of a cluster beside them. Of a kind of which they have no object nothing is said to be missing. Objects without a namespace count as of that of --namespace, of the context with --cluster, or, with a warning, of default; a policy without one is invalid then. With --cluster those of a cluster count too, read with the rights of the user; files override them, as if they were applied. Needs no server of the mesh. Exits with 1 when there is a finding of the level of --fail-on or above.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> config/',
     '<%= config.bin %> <%= command.id %> --fail-on warning --sarif config/ > findings.sarif',

@@ -3,8 +3,17 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import { clusterKinds, configKey, kindOfKey, kinds } from '../config/kinds.ts'
-import { metadataRemarks } from '../config/metadata.ts'
-import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace, withoutKind } from '../config/parse.ts'
+import { assumedNamespace, metadataRemarks } from '../config/metadata.ts'
+import {
+  type DocumentFault,
+  type ParsedFile,
+  parseConfigDocument,
+  parseConfigFile,
+  placeOf,
+  type Reader,
+  readPlace,
+  withoutKind,
+} from '../config/parse.ts'
 import type { PatchCheck } from '../config/patch-faults.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
@@ -58,18 +67,18 @@ export class OfflineMesh {
   /** Whether there are clusters whose names are not known. */
   #hasOtherClusters = false
 
-  /** The namespace of objects of files that name none; undefined: they are in none. */
-  readonly #namespace: string | undefined
+  /** What files are read with. */
+  readonly #reader: Reader
 
-  constructor(settings: Settings, patchFaults: PatchCheck = () => [], namespace?: string) {
-    this.#namespace = namespace
+  constructor(settings: Settings, patchFaults: PatchCheck = () => [], reader: Reader = {}) {
+    this.#reader = reader
     const { features, names, domain } = settings
     this.#settings = settings
     this.#origin = { names, source: 'files', cluster: features.CLUSTER_ID }
     this.#state = new MeshState(settings, new Faults())
     this.#registry = new ClusterRegistry({ names, domain, cluster: features.CLUSTER_ID })
     this.#clusters = [features.CLUSTER_ID]
-    const namespaces = [namespace ?? 'default', features.POD_NAMESPACE, 'istio-system']
+    const namespaces = [reader.namespace ?? assumedNamespace, features.POD_NAMESPACE, 'istio-system']
     this.#facts = new MeshFacts({ domain, names, patchFaults, mesh: this.#view(), namespaces })
   }
 
@@ -94,7 +103,7 @@ export class OfflineMesh {
       if (named.has(resource.kind)) this.#tellMetadata(value, resource)
       this.#addForeign(value, resource)
     }
-    const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', { seen, namespace: this.#namespace })
+    const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', { ...this.#reader, seen })
     const [first] = parsed.faults
     const isOfOthers = [...parsed.foreign.keys()].some((kind) => kind !== withoutKind)
     if (!isMeant && !hasObjects && parsed.objects.length + parsed.secrets.length === 0 && (first || !isOfOthers)) {

@@ -22,6 +22,9 @@ const fields: ReadonlySet<string> = new Set([
   'uid',
 ])
 
+/** The namespace of an object of a file that names none; a policy has to name one (docs/operation.md, F22). */
+export const assumedNamespace = 'default'
+
 /** The most unknown fields that are told of an object. */
 const mostUnknown = 20
 

@@ -9,7 +9,7 @@ import { undecodedLines } from './file-text.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
 import { clusterKinds, configKey, kinds } from './kinds.ts'
 import { isOfTool, itemsOf, noObject, spellingsOf, unreadList } from './lists.ts'
-import { metadataRemarks } from './metadata.ts'
+import { assumedNamespace, metadataRemarks } from './metadata.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantKind, meantPolicy, meantText, recognise } from './recognise.ts'
@@ -82,13 +82,14 @@ export function parseConfigFile(
   optOuts: OptOuts = new Set(),
   revision = '',
   source = 'files',
-  { seen, namespace }: Reader = {},
+  { seen, namespace, isGuessed = namespace === undefined }: Reader = {},
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
   const documents = readDocuments(content)
   // Each of them may hold any object, and none is searched.
   if (documents[0] && 'error' in documents[0] && documents[0].error === tooManyDocuments) return faultyFile(file, tooManyDocuments)
-  const reading = new FileReading(file, names, { patterns, optOuts, revision, source, namespace }, seen, undecodedLines(content))
+  const checks = { patterns, optOuts, revision, source, namespace, assumesNamespaces: isGuessed }
+  const reading = new FileReading(file, names, checks, seen, undecodedLines(content))
   for (const [index, document] of documents.entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
@@ -122,14 +123,18 @@ interface Checks extends Pick<Report, 'patterns' | 'optOuts'> {
   readonly revision: string
   readonly source: string
   readonly namespace?: string | undefined
+  /** Whether objects of the mesh that name no namespace are in {@link assumedNamespace}, which is told. */
+  readonly assumesNamespaces?: boolean
 }
 
 /** What a command that reads files does, and a source does not. */
 export interface Reader {
   /** Is called with each object that is not one of a kind of the mesh, and the number of its document. */
   readonly seen?: Seen
-  /** The namespace of objects that name none; undefined: they are in none. */
+  /** The namespace that objects without one are applied to; undefined: they are read as a source reads them. */
   readonly namespace?: string | undefined
+  /** Whether nobody named that namespace: objects of the mesh are read as a source reads them, and only others are applied to it. */
+  readonly isGuessed?: boolean
 }
 
 /** Told of an object that is not one of a kind of the mesh. */
@@ -185,9 +190,9 @@ class FileReading {
   /** Processes a document, or an item of a list of objects. `at`: the path of the item in the document. */
   document(number: number, given: unknown, at: string): void {
     if (given === null || given === undefined) return
-    const { namespace } = this.#checks
     const items = itemsOf(given)
-    const value = namespace === undefined || items ? given : inNamespace(given, namespace)
+    const isAssumed = this.#checks.assumesNamespaces === true && !items && isWithoutNamespace(given)
+    const value = items ? given : isAssumed ? inAssumedNamespace(given, this.#names) : inNamespace(given, this.#checks.namespace)
     if (items) {
       for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
       return
@@ -202,7 +207,11 @@ class FileReading {
     if (!read) return
     if ('foreign' in read) return this.#leaveOut(read.foreign, value, number, at)
     if ('unknown' in read) return asText()([read.unknown])
-    this.#warnings.push(...this.#listed(number, at, read.key, read.report.warnings))
+    const told =
+      isAssumed && value !== given
+        ? [{ path: 'metadata.namespace', reason: `missing, so the object counts in the namespace ${assumedNamespace}` }]
+        : []
+    this.#warnings.push(...this.#listed(number, at, read.key, [...read.report.warnings, ...told]))
     if (read.report.faults.length > 0) {
       this.#faults.push(...this.#problems(number, at, read.key, read.report.faults, read.isCertain ? undefined : read.kind))
       if (read.object && isPolicyKind(read.kind)) this.#strictest(read.object, value, read.report, number, at)
@@ -322,11 +331,22 @@ function asJson(value: unknown): string {
 }
 
 /** Returns an object with a namespace, as if it were applied there; as it is where it names one, in whatever spelling, or has no metadata. */
-function inNamespace(value: unknown, namespace: string): unknown {
-  if (!isMapping(value) || !isMapping(value.metadata)) return value
+function inNamespace(value: unknown, namespace: string | undefined): unknown {
+  if (namespace === undefined || !isMapping(value) || !isMapping(value.metadata)) return value
   const { metadata } = value
   const isNamed = !isMissing(metadata.namespace) || spellingsOf(metadata, 'namespace').some((field) => field !== 'namespace')
   return isNamed ? value : { ...value, metadata: { ...metadata, namespace } }
+}
+
+/** Whether an object of a group, as those of the mesh are, has metadata and names no namespace. */
+const isWithoutNamespace = (value: unknown): value is { readonly metadata: Readonly<Record<string, unknown>> } =>
+  isMapping(value) && String(value.apiVersion).includes('/') && isMapping(value.metadata) && isMissing(value.metadata.namespace)
+
+/** Returns an object without a namespace as one of {@link assumedNamespace}; a policy as it is, since it has to name what it is meant for. */
+function inAssumedNamespace(value: { readonly metadata: object }, names: MeshNames): unknown {
+  const { kind, apiVersion } = mapping(value)
+  if (meantPolicy(String(kind), String(apiVersion), names) !== undefined) return value
+  return { ...value, metadata: { ...value.metadata, namespace: assumedNamespace } }
 }
 
 /** Contains unexpected errors of parsing: only the one document is faulty. */

@@ -11,6 +11,7 @@ import { type Located, located, ofDocument, type PositionOf } from '../../../src
 import { analyzeSingleSubject } from '../../../src/analysis/single-objects.ts'
 import type { AnalyzeOrder, ClusterOrder } from '../../../src/cli/analyze-order.ts'
 import { readFeatures } from '../../../src/config/features.ts'
+import { assumedNamespace } from '../../../src/config/metadata.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { patchFaults } from '../../../src/xds/envoy-filter/patch-check.ts'
@@ -40,9 +41,13 @@ export async function analyzeFiles(
   const names = meshNames(features.MESH_DOMAIN)
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const ofContext = async (order: ClusterOrder) => (await import('./cluster-objects.ts')).namespaceOf(order, features, environment)
+  const named = asked || (cluster && (await ofContext(cluster))) || undefined
   // What is checked by itself is read as a server reads it, for which a policy without a namespace is none.
-  const namespace = isCheck ? undefined : asked || (cluster && (await ofContext(cluster))) || 'default'
-  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults, namespace)
+  const namespace = isCheck ? undefined : (named ?? assumedNamespace)
+  const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults, {
+    namespace,
+    isGuessed: isCheck || !named,
+  })
   const [unread, ignored]: [Located[], string[]] = [[], []]
   const texts = new Map<string, string>()
   for (const [setting, flag] of [

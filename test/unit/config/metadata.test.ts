@@ -1,12 +1,16 @@
 import { expect } from 'chai'
+import { parse } from 'yaml'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { kinds } from '../../../src/config/kinds.ts'
 import { metadataRemarks } from '../../../src/config/metadata.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import { isPolicyKind } from '../../../src/config/recognise.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { testSettings } from '../../harness/settings.ts'
 
 const names = meshNames('mesh.io')
+const assumed = 'missing, so the object counts in the namespace default'
 const sidecar = (metadata: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {${metadata}}\nspec: {egress: [{hosts: ["./*"]}]}\n`
 
@@ -22,12 +26,32 @@ describe('metadata of documents', () => {
   })
 
   it('is told where it has unknown fields, at most twenty of them', () => {
-    expect(warned(sidecar('name: a, namespaces: b'))).to.deep.equal(['metadata.namespaces: unknown field, left out; did you mean "namespace"?'])
+    expect(warned(sidecar('name: a, namespaces: b'))).to.deep.equal([
+      'metadata.namespaces: unknown field, left out; did you mean "namespace"?',
+      `metadata.namespace: ${assumed}`,
+    ])
     expect(warned(sidecar('name: a, namespace: shop, label: {a: b}'))).to.deep.equal([
       'metadata.label: unknown field, left out; did you mean "labels"?',
     ])
     const many = Array.from({ length: 100 }, (_, index) => `x${index}: 1`).join(', ')
     expect(warned(sidecar(`name: a, namespace: shop, ${many}`))).to.have.lengthOf(20)
+  })
+
+  it('is told where it names no namespace, and which one is assumed, for all kinds but policies, which need one', () => {
+    for (const { group, name, versions } of kinds.values()) {
+      const content = `apiVersion: ${group}.mesh.io/${versions[0]}\nkind: ${name}\nmetadata: {name: a}\nspec: {}\n`
+      const { faults: found, warnings, objects } = parseConfigFile('a.yaml', content, names)
+      const about = [...found, ...warnings].filter(({ path }) => path === 'metadata.namespace').map(({ key, reason }) => `${key}: ${reason}`)
+      expect(about, name).to.deep.equal([isPolicyKind(name) ? `${name}//a: required, but missing` : `${name}/default/a: ${assumed}`])
+      for (const object of objects) if (!isPolicyKind(name)) expect(object.namespace, name).to.equal('default')
+    }
+    expect(parseConfigFile('a.yaml', sidecar('name: a').replace('Sidecar', 'Sidecra'), names).faults.map(({ key }) => key)).to.deep.equal([
+      'Sidecar/default/a',
+    ])
+    const list = `apiVersion: v1\nkind: List\nitems: [${JSON.stringify(parse(sidecar('name: a')))}]\n`
+    expect(parseConfigFile('a.yaml', list, names).warnings.map(({ path }) => path)).to.deep.equal(['items[0].metadata.namespace'])
+    // Where a user says to which namespace they are applied, nothing is assumed.
+    expect(parseConfigFile('a.yaml', sidecar('name: a'), names, undefined, undefined, '', 'files', { namespace: 'shop' }).warnings).to.deep.equal([])
   })
 
   it('is told where no cluster takes a name or namespace', () => {
@@ -61,7 +85,7 @@ describe('metadata of documents', () => {
   })
 
   it('is told of templates of pods, at their place', () => {
-    const offline = new OfflineMesh(testSettings(), undefined, 'default')
+    const offline = new OfflineMesh(testSettings(), undefined, { namespace: 'default' })
     const template = 'template: {metadata: {labels: {app: "a b"}}, spec: {containers: []}}'
     offline.add('a.yaml', `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {${template}}\n`)
     offline.add('b.yaml', `apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: tick}\nspec: {jobTemplate: {spec: {${template}}}}\n`)
@@ -72,7 +96,7 @@ describe('metadata of documents', () => {
   })
 
   it('is told of Services and workloads in files too, with the object', () => {
-    const offline = new OfflineMesh(testSettings(), undefined, 'default')
+    const offline = new OfflineMesh(testSettings(), undefined, { namespace: 'default' })
     offline.add(
       'a.yaml',
       'apiVersion: v1\nkind: Service\nmetadata: {name: web, nmespace: b}\nspec: {ports: [{name: http, port: 80}]}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: "system:A_7"}\n',
