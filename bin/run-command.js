@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Config, Plugin } from '@oclif/core/config'
 import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
-import { endWhenUnwritten } from '../src/cli/print.ts'
+import { endWhenUnwritten, print } from '../src/cli/print.ts'
 import { printable } from '../src/logging/layout.ts'
 import { suggestion } from '../src/model/edit-distance.ts'
 
@@ -72,34 +72,31 @@ const packageAt = (folder) => JSON.parse(readFileSync(new URL('package.json', fo
 async function runPlugin(given, config) {
   // In a bundle, a CommonJS module has only a default export.
   const { run } = (await import('@oclif/core/run')).default
-  if (given[0] === 'autocomplete') return setUpCompletion(given.slice(1), config, () => run([...given], config))
+  const asked = withoutHelp(given, config)
+  if (asked[0] === 'autocomplete') return setUpCompletion(asked.slice(1), config, () => run([...asked], config))
   const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
-  const [first = '', ...rest] = given
+  const [first = '', ...rest] = asked
   // The library takes all words of an unknown command as its name. Given apart, they go to the command that it suggests.
   const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
-  await (isUnknown ? config.runCommand(first, rest) : run([...given], config))
+  await (isUnknown ? config.runCommand(first, rest) : run([...asked], config))
 }
 
-/**
- * Sets up completion by the plugin, whose functions know commands and flags of bash, zsh and PowerShell only, and puts functions in their place that know
- * values, and those of fish beside them.
- */
-async function setUpCompletion(words, { bin, cacheDir, shell }, runPlugin) {
-  const { completionFiles } = await import('../src/cli/completion-scripts.ts')
-  const isOfFish = (words.find((word) => !word.startsWith('-') && word !== 'script') ?? shell) === 'fish'
-  if (!isOfFish || words.some((word) => word.startsWith('-'))) await runPlugin()
-  for (const { path, text } of Object.values(completionFiles)) {
-    const file = join(cacheDir, path(bin))
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, text(bin))
+/** Writes the functions of shells, and says how a shell has them. Those of PowerShell are the plugin's. */
+async function setUpCompletion(words, config, runPlugin) {
+  const { completionSetUp } = await import('../src/cli/completion/set-up.ts')
+  const { byPlugin, files, text } = completionSetUp(words, config)
+  if (byPlugin) await runPlugin()
+  for (const file of files) {
+    mkdirSync(dirname(file.path), { recursive: true })
+    writeFileSync(file.path, file.text)
   }
-  if (!isOfFish) return
-  const ofFish = join(cacheDir, completionFiles.fish.path(bin))
-  if (words.includes('script')) process.stdout.write(`source ${ofFish}\n`)
-  else
-    process.stdout.write(
-      `Completion of ${bin} by fish is in ${ofFish}. Switch it on:\n\n  ${bin} autocomplete script fish >> ~/.config/fish/config.fish\n`,
-    )
+  if (text !== '') print(text)
+}
+
+/** Returns a line that begins with `help` and names a command as one of that command with `--help`, which shows its own flags first; others as they are. */
+function withoutHelp(given, config) {
+  const [first, ...words] = given
+  return first === 'help' && config.findCommand(words.join(':')) ? [...words, '--help'] : given
 }
 
 /** Whether a command line asks for JSON. It may be one that cannot be parsed. */

@@ -1,4 +1,5 @@
 /** Finds Envoy, or brings it. */
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -25,12 +26,8 @@ export interface EnvoyWish {
  * says what to do when there is none.
  */
 export async function envoyProgram({ env, mayFetch, signal, say }: EnvoyWish): Promise<string> {
-  if (env.ENVOY_BIN) return namedProgram(env.ENVOY_BIN)
-  try {
-    return findProgram('envoy', env.PATH)
-  } catch {
-    // It is in no folder of PATH.
-  }
+  const named = env.ENVOY_BIN ? namedProgram(env.ENVOY_BIN) : programIn(env.PATH)
+  if (named !== undefined) return checkedEnvoy(named, env.ENVOY_BIN ? 'ENVOY_BIN' : 'PATH')
   const cached = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'mesh-control-plane/envoy', series, 'envoy')
   if (existsSync(cached)) return cached
   if (!mayFetch && !(await mayBeFetched(cached, signal)))
@@ -48,6 +45,32 @@ function namedProgram(name: string): string {
     throw new Error(`ENVOY_BIN: ${(error as Error).message}`)
   }
 }
+
+function programIn(path: string | undefined): string | undefined {
+  try {
+    return findProgram('envoy', path)
+  } catch {
+    return undefined
+  }
+}
+
+/** How long a program may take to say what it is, in milliseconds. */
+const versionMs = 30_000
+
+/** Resolves with the path of a program that says that it is Envoy. Rejects with an Error that has what it says instead. */
+async function checkedEnvoy(path: string, origin: string): Promise<string> {
+  const said = await new Promise<string>((resolve) =>
+    execFile(path, ['--version'], { timeout: versionMs, maxBuffer: mostSaid }, (error, stdout, stderr) =>
+      resolve(stdout || stderr || (error?.message ?? '')),
+    ),
+  )
+  if (/^\S*envoy\s+version: /m.test(said.trim())) return path
+  const [first = ''] = said.trim().split('\n')
+  throw new Error(`${origin}: ${path} is no Envoy: "--version" says ${JSON.stringify(first.slice(0, 100))}; ${otherwise}`)
+}
+
+/** The maximum number of bytes that are read of what a program says. */
+const mostSaid = 10_000
 
 /** Asks on the terminal. Without a terminal the answer is no. */
 async function mayBeFetched(target: string, signal: AbortSignal): Promise<boolean> {

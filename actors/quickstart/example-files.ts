@@ -57,6 +57,10 @@ export async function choosePorts(first: number): Promise<ChosenPorts> {
   return { ports: ports as MeshPorts, replaced, taken }
 }
 
+/** Returns the line about ports of the example that are taken. */
+export const takenLine = ({ taken, replaced }: Omit<ChosenPorts, 'ports'>): string =>
+  `Ports that are taken, and those used in their place: ${taken.map((port) => `${port} (${replaced.get(port)})`).join(', ')}.`
+
 function isFree(address: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
@@ -82,13 +86,15 @@ export function packageFolder(): string {
   }
 }
 
-/** Makes the directory that the files of the mesh stay in. Throws an Error when there is something in it. */
-export function newDirectory(path: string): void {
+/** Makes the directory that the files of the mesh stay in, and returns its whole path. Throws an Error when there is something in it. */
+export function newDirectory(given: string): string {
+  const path = resolve(given)
   // One by one: Node tries for ever where a folder that is there refuses, as /proc does.
   const missing: string[] = []
-  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.unshift(folder)
+  for (let folder = path; !existsSync(folder); folder = dirname(folder)) missing.unshift(folder)
   for (const folder of missing) mkdirSync(folder, { mode: 0o700 })
   if (readdirSync(path).length > 0) throw new Error(`${path} is not empty: --keep needs a new directory`)
+  return path
 }
 
 /** Copies the example into a directory, with its ports replaced. */

@@ -1,7 +1,7 @@
 /** The quickstart: a mesh on this machine, from nothing to the last process that ends. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { print } from '../../src/cli/print.ts'
 import type { QuickstartOrder } from '../../src/cli/quickstart-order.ts'
 import { printable } from '../../src/logging/layout.ts'
@@ -10,7 +10,7 @@ import { monotonicMs } from '../runtime/clock.ts'
 import { listenToSignals } from '../runtime/signals.ts'
 import { demonstrate, untilItAnswers } from './demonstration.ts'
 import { envoyProgram } from './envoy-program.ts'
-import { choosePorts, copyExample, type MeshPorts, newDirectory } from './example-files.ts'
+import { choosePorts, copyExample, type MeshPorts, newDirectory, takenLine } from './example-files.ts'
 import { LocalMesh } from './local-mesh.ts'
 
 /** Tells the user something, with whatever names paths have. */
@@ -25,9 +25,10 @@ export async function runQuickstart(order: QuickstartOrder): Promise<void> {
   const stopped = new AbortController()
   void shutdown.requested.then(() => stopped.abort())
   listenToSignals({ stop: (reason) => shutdown.request(reason), reload: () => undefined, ignored: () => undefined })
-  const directory = order.keep === '' ? mkdtempSync(join(tmpdir(), 'mesh-quickstart-')) : resolve(order.keep)
+  // Nobody is left to read what it says.
+  process.stdout.on('error', () => shutdown.request('nobody reads what is printed'))
+  const directory = order.keep === '' ? mkdtempSync(join(tmpdir(), 'mesh-quickstart-')) : newDirectory(order.keep)
   try {
-    if (order.keep !== '') newDirectory(directory)
     await runIn(directory, order, shutdown, stopped.signal)
   } catch (error) {
     if (!shutdown.isRequested) throw error
@@ -42,14 +43,14 @@ async function runIn(directory: string, { firstPort, mayFetch }: QuickstartOrder
   const started = monotonicMs()
   const envoy = await envoyProgram({ env: process.env, mayFetch, signal, say })
   const { ports, replaced, taken } = await choosePorts(firstPort)
-  for (const port of taken) say(`Port ${port} is taken; ${replaced.get(port)} is used in its place.`)
+  if (taken.length > 0) say(takenLine({ taken, replaced }))
   await copyExample(directory, replaced)
   say(`Starting a control plane, the workloads shop and stock, and a gateway, with ${envoy}, in ${directory}`)
   const mesh = new LocalMesh({ directory, ports, envoy })
   const show = async () => {
     await mesh.start(signal)
     await untilItAnswers(ports, signal)
-    if (!signal.aborted) say(`${welcome(directory, ports, monotonicMs() - started)}\n\n${await demonstrate(ports)}\n\n${farewell}`)
+    if (!signal.aborted) say(`${welcome(directory, ports, monotonicMs() - started)}\n\n${await demonstrate(ports, directory)}\n\n${farewell}`)
     await shutdown.requested
   }
   try {

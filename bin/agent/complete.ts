@@ -1,6 +1,6 @@
 /** `pilot-agent complete`. */
 import { AgentCommand } from '../../src/cli/agent-command.ts'
-import { printCompletions } from '../../src/cli/complete.ts'
+import { printCompletions } from '../../src/cli/completion/complete-command.ts'
 
 /** Prints what may stand where a command line ends. Shells run it (`autocomplete`). */
 export class Complete extends AgentCommand {

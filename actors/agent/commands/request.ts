@@ -1,6 +1,6 @@
 /** `pilot-agent request`: sends one request to the proxy's admin port. */
 import type { ProxyRequest } from '../../../protocols/messages/agent-options.ts'
-import type { Candidate } from '../../../src/cli/completion.ts'
+import type { Candidate } from '../../../src/cli/completion/typed-line.ts'
 import { meshConfigPath } from '../../../src/cli/defaults.ts'
 import { callLocal, type LocalAnswer } from '../../http/local-call.ts'
 import { proxyAdminPort } from '../bootstrap/prepare-proxy.ts'

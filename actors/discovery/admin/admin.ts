@@ -82,8 +82,11 @@ const givenUpMs = 10_000
 /** A refused connection is logged when this many milliseconds have passed since the previous one. */
 const quietRefusalsMs = 60_000
 
-/** Said when the service is ready. */
-const whatNext = '"pilot-discovery request GET /debug" lists what can be asked, "pilot-discovery help" the commands'
+/** Said when the service is ready. Who started it by npm types commands by `npx`. */
+const whatNext = () => {
+  const name = process.env.npm_command ? 'npx pilot-discovery' : 'pilot-discovery'
+  return `"${name} request GET /debug" lists what can be asked, "${name} help" the commands`
+}
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
@@ -105,7 +108,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       await Promise.race([supervisor.changed(), pause(quietMs)])
     }
     startup.set(process.uptime())
-    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms; ${whatNext}`)
+    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms; ${whatNext()}`)
   })()
   const scraper = new Scraper(supervisor, metrics)
   // The page servers: on --httpAddr, on the admin socket, on --monitoringAddr, and on both loopback addresses for ControlZ.

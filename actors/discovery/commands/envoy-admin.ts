@@ -15,7 +15,7 @@ export interface HeldResource {
   readonly name: string
   /** `active`, or `warming`: it waits for what it needs, and the one before is in force. */
   readonly state: 'active' | 'warming'
-  /** As {@link import('./config-rows.ts').SentResource}. */
+  /** As {@link import('./proxy-config-rows.ts').SentResource}. */
   readonly resource: JsonObject | undefined
 }
 

@@ -8,8 +8,8 @@ import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import { type Difference, differences } from '../../../src/xds/differences.ts'
 import { virtualHostType } from '../../../src/xds/type-urls.ts'
-import { endpointRows, type SentResource, type ShownKind } from './config-rows.ts'
 import { type EnvoyConfig, envoyConfig, type HeldResource } from './envoy-admin.ts'
+import { endpointRows, type SentResource, type ShownKind } from './proxy-config-rows.ts'
 
 /** How a resource that an Envoy has compares with the one that it was sent. */
 type Comparison = 'SAME' | 'DIFFERS' | 'MISSING' | 'WARMING' | 'NOT SENT' | 'UNKNOWN'

@@ -2,8 +2,8 @@
 import type { JsonObject } from '@bufbuild/protobuf'
 import { objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
-import type { SentResource } from './config-rows.ts'
 import { envoyPage } from './envoy-admin.ts'
+import type { SentResource } from './proxy-config-rows.ts'
 
 /** The statistics of an Envoy. */
 export interface EnvoyUsage {

@@ -9,8 +9,8 @@ import { nameOfNode } from '../../../src/model/proxy.ts'
 import { clusterType, endpointType, listenerType, routeType, secretType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourceJson } from '../admin/resource-types.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
-import { clusterRows, endpointRows, listenerRows, routeRows, type SentResource, type ShownKind } from './config-rows.ts'
 import { configOfEnvoy, printComparison } from './envoy-comparison.ts'
+import { clusterRows, endpointRows, listenerRows, routeRows, type SentResource, type ShownKind } from './proxy-config-rows.ts'
 import { cellOf, typeState } from './type-state.ts'
 
 /** The flags of the commands. */

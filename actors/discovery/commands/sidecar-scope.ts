@@ -13,10 +13,10 @@ import { isObject, objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ServerFlags } from './asked-server.ts'
-import type { SentResource } from './config-rows.ts'
 import { type EnvoyUsage, envoyUsage } from './envoy-usage.ts'
 import { isEgressProxy, narrowedSpec } from './narrowed-sidecar.ts'
 import { sentResources } from './proxy-config.ts'
+import type { SentResource } from './proxy-config-rows.ts'
 
 /** The flags of the command. */
 interface Flags extends ServerFlags {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { knownValues } from '../../../src/cli/completed-values.ts'
-import { type CompletedCommand, candidateLines, soughtIn } from '../../../src/cli/completion.ts'
-import { levels } from '../../../src/logging/levels.ts'
+import { knownValues } from '../../../../src/cli/completion/fixed-values.ts'
+import { type CompletedCommand, candidateLines, soughtIn } from '../../../../src/cli/completion/typed-line.ts'
+import { levels } from '../../../../src/logging/levels.ts'
 
 const global = { log: { type: 'option', multiple: true, helpValue: 'file', helpGroup: 'LOGGING', description: 'where it logs' } } as const
 const commands: CompletedCommand[] = [

@@ -1,5 +1,5 @@
 /** The values of flags and arguments that shells complete without asking a server. */
-import type { Candidate } from './completion.ts'
+import type { Candidate } from './typed-line.ts'
 
 /** What is looked for by the shell itself, which knows files. */
 const ofShell: ReadonlySet<string> = new Set(['file', 'directory'])

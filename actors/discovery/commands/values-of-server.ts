@@ -1,7 +1,7 @@
 /** Values that a running server knows, for completion of shells. */
 import { homedir } from 'node:os'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
-import type { Candidate } from '../../../src/cli/completion.ts'
+import type { Candidate } from '../../../src/cli/completion/typed-line.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import { connectionFiles, contextNames } from '../cluster/connection-files.ts'
 import { askedPage } from './asked-page.ts'

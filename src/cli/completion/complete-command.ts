@@ -1,9 +1,9 @@
 /** The commands `complete`, by which shells complete lines. */
 import type { Config } from '@oclif/core/interfaces'
-import { levels } from '../logging/levels.ts'
-import { knownValues } from './completed-values.ts'
-import { type Candidate, type CompletedCommand, candidateLines, soughtIn } from './completion.ts'
-import { print } from './print.ts'
+import { levels } from '../../logging/levels.ts'
+import { print } from '../print.ts'
+import { knownValues } from './fixed-values.ts'
+import { type Candidate, type CompletedCommand, candidateLines, soughtIn } from './typed-line.ts'
 
 /** Looks for the values of a flag or argument ({@link Sought.value}); the flags of the line say where. */
 export type FindValues = (value: string, given: Readonly<Record<string, string>>) => Promise<readonly Candidate[]>

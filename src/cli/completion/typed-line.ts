@@ -1,5 +1,5 @@
 /** Completes a command line that is being typed: which commands, flags, values of flags and arguments may stand where its end is. */
-import { type KnownCommand, type KnownFlags, partsOf, wordsOf } from './pflag.ts'
+import { type KnownCommand, type KnownFlags, partsOf, wordsOf } from '../pflag.ts'
 
 /** A word that may stand where one is typed, and what it is. */
 export interface Candidate {
