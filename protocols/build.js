@@ -17,19 +17,17 @@ const commandsIn = (folder) =>
     folder,
     readdirSync(join(root, folder), { recursive: true }).filter((name) => name.endsWith('.ts')),
   )
+const isTask = (path) => path.endsWith('-task.ts')
 /** The modules of the actors of a binary, and the tasks of its pools. */
 const actorsIn = (folder) =>
   named(folder, readdirSync(join(root, folder), { recursive: true })).filter(
-    (name) => name.endsWith('-task.ts') || (name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8'))),
+    (name) => isTask(name) || (name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8'))),
   )
 /** Modules that are loaded by name: the commands, and what threads and pools run. All but commands are in one folder, as they find each other. */
-const discovery = [
-  'bin/discovery-main.js',
-  ...commandsIn('bin/discovery'),
-  'actors/runtime/thread.ts',
-  'actors/http/fetch-task.ts',
-  ...actorsIn('actors/discovery'),
-]
+const actors = actorsIn('actors/discovery')
+const discovery = ['bin/discovery-main.js', ...commandsIn('bin/discovery'), 'actors/runtime/thread.ts', ...actors.filter((path) => !isTask(path))]
+/** Tasks, which run on threads of pools alone. */
+const tasks = ['actors/http/fetch-task.ts', ...actors.filter(isTask)]
 const agent = ['bin/agent-main.js', ...commandsIn('bin/agent'), ...actorsIn('actors/agent')]
 /** The plugins of the command-line library: their commands, and the hook for unknown commands. */
 const plugins = ['help', 'autocomplete', 'not-found'].map((name) => {
@@ -60,22 +58,39 @@ function requireBuiltIns(code) {
 /** Returns where the built module of a source is, without the end of its name. */
 const outputOf = (path) => (/^bin\/\w+\//.test(path) ? path.slice('bin/'.length, -'.ts'.length) : basename(path).replace(/\.[jt]s$/, ''))
 const own = (paths) => paths.map((path) => ({ in: path, out: outputOf(path) }))
+/** What the name of a module begins with that is made here: it has an actor and what hosts it on a thread (`actors/runtime/hosting.ts`). */
+const hosted = 'hosted:'
+const onThreads = actors.filter((path) => !isTask(path)).map((path) => ({ in: `${hosted}${path}`, out: `${outputOf(path)}-thread` }))
+/** Makes these modules. */
+const hostedActors = {
+  name: 'hosted-actors',
+  setup(build) {
+    build.onResolve({ filter: new RegExp(`^${hosted}`) }, ({ path }) => ({ path: path.slice(hosted.length), namespace: 'hosted' }))
+    build.onLoad({ filter: /./, namespace: 'hosted' }, ({ path }) => ({
+      contents: `export { actor } from './${path}'\nexport { hostOnThread } from './actors/runtime/hosting.ts'`,
+      resolveDir: root,
+    }))
+  },
+}
 const ofPlugins = plugins.flatMap(({ name, folder, modules }) =>
   modules.map((path) => ({ in: join(folder, path), out: `plugins/${name}/${path.slice(0, -'.js'.length)}` })),
 )
-// Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other.
+// Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other. What a thread runs is one file,
+// without pieces that others share: a thread would look for and link a hundred of them (docs/decisions.md, "Packaging").
 /** What the agent consists of, below dist/. */
 const ofAgent = []
-for (const [entryPoints, isOfAgent] of [
-  [own(discovery), false],
-  [own(agent), true],
-  [ofPlugins, true],
+for (const { entryPoints, splitting = true, isOfAgent = false } of [
+  { entryPoints: own(discovery) },
+  { entryPoints: [...own(tasks), ...onThreads], splitting: false },
+  { entryPoints: own(agent), isOfAgent: true },
+  { entryPoints: ofPlugins, isOfAgent: true },
 ]) {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints,
+    plugins: [hostedActors],
     bundle: true,
-    splitting: true,
+    splitting,
     format: 'esm',
     platform: 'node',
     target: 'node22.19',

@@ -6,6 +6,7 @@ import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorDefinition } from './actor.ts'
 import { type Asking, askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
+import type { ThreadData } from './hosting.ts'
 
 /** Describes an actor to start. */
 export interface ActorSpec {
@@ -128,11 +129,19 @@ interface Started {
  */
 export const usualYoungMib = 6
 
+const isBuilt = import.meta.url.endsWith('.js')
+/** The entry of a thread, and what it loads for an actor. In the package that is one file, which the build makes of the actor and of what hosts it. */
+const entry = new URL(isBuilt ? './thread.js' : './thread.ts', import.meta.url)
+const modulesOf = ({ href }: URL): Pick<ThreadData, 'module' | 'hosting'> => {
+  if (!isBuilt) return { module: href, hosting: new URL('./hosting.ts', import.meta.url).href }
+  const module = href.replace(/\.js$/, '-thread.js')
+  return { module, hosting: module }
+}
+
 function startThread(spec: ActorSpec, log: LogLevels): Started {
-  const entry = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js'
-  const worker = new Worker(new URL(entry, import.meta.url), {
+  const worker = new Worker(entry, {
     name: spec.name,
-    workerData: { module: spec.module.href, name: spec.name, config: configOf(spec), log },
+    workerData: { ...modulesOf(spec.module), name: spec.name, config: configOf(spec), log } satisfies ThreadData,
     resourceLimits: { maxYoungGenerationSizeMb: spec.youngMib ?? usualYoungMib },
   })
   return {

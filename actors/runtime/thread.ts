@@ -1,8 +1,7 @@
 /** Entry point of every worker thread: loads the given actor module and hosts it. */
 import * as modules from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { ActorDefinition } from './actor.ts'
-import type { HostOptions } from './host.ts'
+import type { ThreadData } from './hosting.ts'
 
 const port = parentPort
 if (!port) throw new Error('this module is the entry of a worker thread')
@@ -10,13 +9,6 @@ if (!port) throw new Error('this module is the entry of a worker thread')
 modules.enableCompileCache()
 // A copy as a plain object: Node asks the operating system for each variable that is read, and the YAML library reads one for every token.
 process.env = { ...process.env }
-const { module, ...options } = workerData as HostOptions & { module: string }
-const { hostActor, wireError } = await import('./host.ts')
-const { collectGarbageWhenIdle } = await import('./idle-collection.ts')
-collectGarbageWhenIdle()
-try {
-  const { actor } = (await import(module)) as { actor: ActorDefinition<unknown, unknown> }
-  hostActor(actor, port as never, options)
-} catch (error) {
-  port.postMessage({ type: 'Failed', error: wireError(error) })
-}
+const { module, hosting, ...options } = workerData as ThreadData
+const { hostOnThread } = (await import(hosting)) as typeof import('./hosting.ts')
+await hostOnThread(() => import(module), port as never, options)

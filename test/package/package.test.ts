@@ -111,6 +111,14 @@ describe('the package', () => {
     expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
   })
 
+  it('has one file for what a thread runs, which loads no other of the package', () => {
+    const loaded = files.filter((file) => /^dist\/bin\/[\w-]+-(thread|task)\.js$/.test(file))
+    expect(loaded).to.include.members(
+      ['push-queue', 'xds-writer', 'file-watcher', 'sign'].map((name) => `dist/bin/${name}-${name === 'sign' ? 'task' : 'thread'}.js`),
+    )
+    expect(loaded.filter((file) => /\b(from|import)\s*\(?["']\.{1,2}\//.test(readFileSync(join(installed, file), 'utf8')))).to.deep.equal([])
+  })
+
   it('has a manifest of its commands, so that version --short uses less than 150 ms of CPU more than an empty script', () => {
     const cpu = (args: readonly string[]) => {
       const { output } = spawnSync(process.execPath, ['--require', join(root, 'test/harness/report-cpu.cjs'), ...args], {
