@@ -95,6 +95,8 @@ export interface RoutingInput {
   /** The namespace of the proxy, and the DNS domain of the mesh: short names of hosts are completed by them. */
   readonly namespace: string
   readonly domain: string
+  /** Whether the proxy is a gateway, whose policies are judged by themselves. */
+  readonly isGateway: boolean
   /** By type URL; elements of responses in base64. */
   readonly resources: Readonly<Record<string, readonly { readonly name: string; readonly element: string }[]>>
 }
@@ -129,7 +131,7 @@ export interface RoutedCluster {
 export interface Routing {
   /** The status that the client receives: 200 stands for any answer of the destination, 0 for a closed connection. */
   readonly status: number
-  /** What decides the status: `listener`, `virtual host`, `route`, `cluster` or `destination`. */
+  /** What decides the status: `listener`, `virtual host`, `route`, `cluster` or `destination`; `unknown` where what happens is not known here. */
   readonly decidedBy: string
   readonly reason: string
   /** Empty: none takes the connection. */
@@ -143,6 +145,10 @@ export interface Routing {
   readonly tried: readonly TriedRoute[]
   readonly untold: number
   readonly clusters: readonly RoutedCluster[]
+  /** What the proxy does with the request, and with the answer of the destination. */
+  readonly changes: readonly string[]
+  /** The filters on the way that may answer or change the request, and whose work is not known. */
+  readonly unjudged: readonly string[]
   /** Whether a service or a VirtualService that the proxy sees has the host. */
   readonly isKnown: boolean
   /** The names that the host may stand for: itself, and full names. */

@@ -8,6 +8,9 @@ import { explained } from './admin-socket.ts'
 /** How long a call may take, in milliseconds. */
 const timeoutMs = 60_000
 
+/** How often a question is asked that the server is not ready to answer. */
+const mostAsked = 6
+
 /** The maximum size of an answer in bytes: some times that of a page of the ledger, and about that of the configuration of a large proxy. */
 const largestAnswer = 16 * 1_048_576
 const largestConfiguration = 256 * 1_048_576
@@ -79,6 +82,18 @@ export class AdminClient {
     } finally {
       forwarded?.hold(false)
     }
+  }
+
+  /** The same of a question that is asked again while the server says that it is to be: a thread starts, for which it waits some seconds each time. */
+  async askedAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (let asked = 1; ; asked++)
+      try {
+        return await this.asked(ask())
+      } catch (error) {
+        const { cause } = error as Error
+        const isEarly = cause instanceof ConnectError && cause.code === Code.Unavailable && cause.rawMessage.endsWith(': ask again')
+        if (!isEarly || asked === mostAsked) throw error
+      }
   }
 
   #unreached(cause: NodeJS.ErrnoException): Error {

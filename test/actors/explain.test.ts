@@ -60,7 +60,9 @@ describe('explanations of resources', () => {
       headers: { 'content-type': 'application/json', 'x-viewer': viewer },
       body: JSON.stringify(request),
     })
-    return (await answer.json()) as Answer
+    const said = (await answer.json()) as Answer
+    // The thread that explains starts slowly on a busy machine.
+    return said.message?.endsWith(': ask again') ? ask(request, viewer) : said
   }
   const said = ({ objects: told = [] }: Answer) => Object.fromEntries(told.map(({ object, without }) => [`${object.kind} ${object.name}`, without]))
 
@@ -100,6 +102,19 @@ describe('explanations of resources', () => {
     expect(said).to.equal('the explanation took longer than 0.001 s: ask again')
   })
 
+  it('find the thread started that others did not wait for: one that was given up starts all the same', async () => {
+    const hasty = new Explanations(25)
+    const request = { method: 'GET', scheme: 'http', host: 'a.example', port: 80, path: '/', headers: {} }
+    const asked = () =>
+      hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, resources: {} }).then(
+        ({ status }) => String(status),
+        ({ message }: Error) => message,
+      )
+    expect(await asked()).to.equal('the explanation took longer than 0.025 s: ask again')
+    await until('the thread', async () => (await asked()) === '0')
+    await hasty.close()
+  })
+
   it('name the objects that made a resource, and those that were left out, with their places', async () => {
     const answer = await ask({ proxy: 'pod.own', type: 'cds', name })
     expect([answer.exists, answer.isComplete]).to.deep.equal([true, true])
@@ -133,9 +148,9 @@ describe('explanations of resources', () => {
   })
 
   it('are on a page too', async () => {
-    const page = await discovery.debug<{ objects: { key: string; without: string }[] }>(
-      `explain?proxyID=pod.own&type=cds&name=${encodeURIComponent(name)}`,
-    )
+    const path = `explain?proxyID=pod.own&type=cds&name=${encodeURIComponent(name)}`
+    const shown = () => discovery.debug<{ objects: { key: string; without: string }[] }>(path).catch(() => undefined)
+    const page = (await until('the page', shown)) as NonNullable<Awaited<ReturnType<typeof shown>>>
     expect(page.objects.map(({ key, without }) => [key, without])).to.deep.include(['ServiceEntry/own/a', 'removed'])
   })
 

@@ -43,6 +43,74 @@ const match = fc.record({
 })
 const rules = fc.array(fc.array(match, { minLength: 1, maxLength: 2 }), { minLength: 3, maxLength: 6 })
 
+/** Rules that answer, delay or change requests, by the first part of their host. */
+const live = 'route: [{destination: {host: live.example}}]'
+const cors = 'corsPolicy: {allowOrigins: [{exact: https://shop.example}], allowMethods: [GET]'
+const settings = {
+  aborted: `{fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, ${live}}`,
+  'aborted-grpc': `{fault: {abort: {grpcStatus: UNAVAILABLE, percentage: {value: 100}}}, ${live}}`,
+  'aborted-redirect': '{fault: {abort: {httpStatus: 503, percentage: {value: 100}}}, redirect: {uri: /there}}',
+  'aborted-answer': '{fault: {abort: {httpStatus: 503, percentage: {value: 100}}}, directResponse: {status: 202}}',
+  'aborted-never': `{fault: {abort: {httpStatus: 503, percentage: {value: 0}}}, ${live}}`,
+  'aborted-seldom': `{fault: {abort: {httpStatus: 503, percentage: {value: 0.0001}}, delay: {fixedDelay: 0.1s, percentage: {value: 100}}}, ${live}}`,
+  answer: '{directResponse: {status: 202}}',
+  redirect: '{redirect: {uri: /there, redirectCode: 307}}',
+  cors: `{${cors}}, ${live}}`,
+  'cors-ignored': `{${cors}, unmatchedPreflights: IGNORE}, ${live}}`,
+  'cors-aborted': `{${cors}}, fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, ${live}}`,
+  'cors-redirect': `{${cors}}, redirect: {uri: /there}}`,
+  prefix: `{match: [{uri: {prefix: /a}}], rewrite: {uri: /b, authority: other.example}, ${live}}`,
+  exact: `{match: [{uri: {exact: /a/b}}], rewrite: {uri: /c}, ${live}}`,
+  regex: `{match: [{uri: {regex: /a/.*}}], rewrite: {uri: /d}, ${live}}`,
+  groups: `{rewrite: {uriRegexRewrite: {match: "/a/(.*)", rewrite: "/$/\\\\1"}}, ${live}}`,
+  headers: `{headers: {request: {set: {x-user: bob}, add: {x-more: m}, remove: [x-gone]}, response: {set: {x-answer: given}}}, timeout: 3s, retries: {attempts: 0}, ${live}}`,
+  mirrored: `{mirror: {host: empty.example}, mirrorPercentage: {value: 50}, ${live}}`,
+}
+
+/** A limit of a patch. */
+const localLimits = document(
+  'EnvoyFilter',
+  'limits',
+  JSON.stringify({
+    configPatches: [
+      {
+        applyTo: 'HTTP_FILTER',
+        match: { context: 'GATEWAY', listener: { filterChain: { filter: { name: 'envoy.filters.network.http_connection_manager' } } } },
+        patch: {
+          operation: 'INSERT_BEFORE',
+          value: {
+            name: 'envoy.filters.http.local_ratelimit',
+            typed_config: {
+              '@type': 'type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit',
+              stat_prefix: 'limits',
+            },
+          },
+        },
+      },
+    ],
+  }),
+)
+
+/** What is said of requests to them on the way; none for those that are not named. */
+const onTheWay: Readonly<Record<string, readonly string[]>> = {
+  'aborted-seldom': [
+    'all requests wait 0.1 s first (fault.delay of the route)',
+    '0.0001 % of the requests are answered with 503 (fault.abort of the route)',
+  ],
+  prefix: ['the path is sent as /b/b', 'the host is sent as other.example'],
+  exact: ['the path is sent as /c'],
+  regex: ['the path is sent as /d'],
+  groups: ['the path is sent as /$/b'],
+  headers: [
+    'request headers are set: x-user, x-more',
+    'request headers are removed: x-gone',
+    'response headers are set: x-answer',
+    'the client receives 504 when there is no answer within 3 s (timeout)',
+    'failed requests are not tried again (retries)',
+  ],
+  mirrored: ['50 % of the requests are sent to empty.example too, whose answers do not count (mirror)'],
+}
+
 const request = fc.record({
   host: fc.constantFrom(
     'a.example',
@@ -103,7 +171,7 @@ for (const { version, path: binary } of envoyBinaries())
       )
     const explained = async (given: { host: string; path: string; method?: string; headers?: { name: string; value: string }[] }) => {
       const client = new AdminClient({ socket: service.env.MESHD_ADMIN_SOCKET as string })
-      return client.asked(client.rpcs.explainRequest({ proxy: 'edge.shop', outbound: true, port, ...given }))
+      return client.askedAgain(() => client.rpcs.explainRequest({ proxy: 'edge.shop', outbound: true, port, ...given }))
     }
     const routeOf = ({ status, routing }: ExplainRequestResponse) =>
       status === 200 ? (routing?.tried.find(({ matched }) => matched)?.name ?? '') : String(status)
@@ -138,6 +206,9 @@ for (const { version, path: binary } of envoyBinaries())
           to('to-empty', 'host: empty.example'),
           to('to-nobody', 'host: nobody.example'),
           to('to-port', 'host: live.example, port: {number: 81}'),
+          ...Object.entries(settings).map(([name, rule]) =>
+            document('VirtualService', `set-${name}`, `{hosts: [${name}.set.example], gateways: [edge], http: [${rule}]}`),
+          ),
           ...generated.map((matches, index) => answering(`v${index}`, hosts[index % hosts.length] as string, matches)),
         ].join('---\n'),
       )
@@ -184,6 +255,49 @@ for (const { version, path: binary } of envoyBinaries())
         expect(object?.name).to.equal(name.split('-')[0])
         expect(field).to.match(new RegExp(`^http\\[${name.split('-')[1]}\\]\\.match\\[\\d\\]$`))
       }
+    })
+
+    it('what routes answer in place of destinations, and change of requests, is what is said of them', async () => {
+      for (const name of Object.keys(settings)) {
+        const said = await explained({ host: `${name}.set.example`, path: '/a/b?q=1', headers: [{ name: 'x-gone', value: 'x' }] })
+        const seen = await call(address, port, '/a/b?q=1', { host: `${name}.set.example`, headers: { 'x-gone': 'x' } })
+        expect([name, said.status]).to.deep.equal([name, seen.status])
+        expect([name, said.routing?.changes]).to.deep.equal([name, onTheWay[name] ?? []])
+        const path = said.routing?.changes.flatMap((change) => /^the path is sent as (.*)/.exec(change)?.[1] ?? [])[0]
+        const host = said.routing?.changes.flatMap((change) => /^the host is sent as (.*)/.exec(change)?.[1] ?? [])[0]
+        if (said.decidedBy !== 'destination') continue
+        expect(backend.seen.at(-1)?.path).to.equal(`${path ?? '/a/b'}?q=1`)
+        expect(backend.seen.at(-1)?.headers.host).to.equal(host ?? `${name}.set.example`)
+      }
+      expect(backend.seen.some(({ headers }) => headers['x-user'] === 'bob' && headers['x-gone'] === undefined)).to.equal(true)
+    })
+
+    it('preflight requests of browsers are answered by the proxy where they are said to be', async () => {
+      for (const name of Object.keys(settings))
+        for (const origin of ['https://shop.example', 'https://other.example']) {
+          const headers = { origin, 'access-control-request-method': 'GET' }
+          const given = Object.entries(headers).map(([key, value]) => ({ name: key, value }))
+          const before = backend.seen.length
+          const host = `${name}.set.example`
+          const [said, seen] = [
+            await explained({ host, path: '/a/b', method: 'OPTIONS', headers: given }),
+            await call(address, port, '/a/b', { host, method: 'OPTIONS', headers }),
+          ]
+          expect([name, origin, said.status, said.decidedBy === 'destination']).to.deep.equal([
+            name,
+            origin,
+            seen.status,
+            backend.seen.length > before,
+          ])
+        }
+    })
+
+    it('filters of patches are named, whose work is not known', async () => {
+      expect((await explained({ host: 'to-live.example', path: '/' })).routing?.unjudged).to.deep.equal([])
+      service.write('limits.yaml', localLimits)
+      await until('the filter', async () => ((await explained({ host: 'to-live.example', path: '/' })).routing?.unjudged.length ?? 0) > 0)
+      expect((await explained({ host: 'to-live.example', path: '/' })).routing?.unjudged).to.deep.equal(['envoy.filters.http.local_ratelimit'])
+      service.remove('limits.yaml')
     })
 
     it('requests to subsets, ports and services without endpoints fail as they are said to, with the reason', async () => {

@@ -164,7 +164,7 @@ describe('commands that ask a running server', () => {
     expect([code, stdout.split('\n').slice(0, 2)]).to.deep.equal([
       0,
       [
-        'GET http://reviews/x from cart-0',
+        'GET http://reviews/x from cart-0.ns',
         'ROUTED: it is sent to reviews.ns.svc.cluster.local; policies there decide whether it is let in: authz <proxy of the destination> says',
       ],
     ])

@@ -145,19 +145,20 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       if (request.outbound) {
         const sent = outboundRequest(request)
         if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
-        return routingMessage(await routingOf(sources, proxy, sent))
+        return { ...routingMessage(await routingOf(sources, proxy, sent)), nodeId: proxy.nodeId }
       }
       const described = describedRequest(request)
       if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })
       const explanation = await explanationOf(sources, proxy, described)
-      if ('considered' in explanation) return explanationMessage(explanation as ReferencedExplanation)
+      if ('considered' in explanation) return { ...explanationMessage(explanation as ReferencedExplanation), nodeId: proxy.nodeId }
       throw errorOf({ code: status.unavailable, message: 'the configuration of this proxy is not known yet' })
     },
     async explainResource({ proxy: of, type, name }, context) {
       const viewer = viewerOf(context)
-      const answer = await explainedFor(sources, await named(of, viewer), type, name, viewer.sees)
+      const proxy = await named(of, viewer)
+      const answer = await explainedFor(sources, proxy, type, name, viewer.sees)
       if (typeof answer === 'string') throw errorOf({ code: status.invalidArgument, message: answer })
-      return explainedMessage(answer, domain)
+      return { ...explainedMessage(answer, domain), nodeId: proxy.nodeId }
     },
     async previewChanges({ files, replace, thisReplica, namespace }, context) {
       if (namespace !== '' && !isObjectName(namespace))

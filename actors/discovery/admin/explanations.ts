@@ -4,7 +4,9 @@
  */
 import type { DryRun, DryRunInput } from '../../../protocols/messages/dry-run.ts'
 import type { Explained, ExplainInput, Routing, RoutingInput } from '../../../protocols/messages/explain.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
+import { within } from '../../runtime/timers.ts'
 import { Unavailable } from './unavailable.ts'
 
 /** Maximum time of an explanation, the start of the thread included, in milliseconds; below the deadline of questions. */
@@ -17,7 +19,7 @@ const heapMib = 512
 /** The same of dry runs. One of 10,000 services and 200 proxies takes 8 s of CPU time and 400 MiB. */
 const ofDryRuns = { deadlineMs: 50_000, queue: 1, heapMib: 3072 }
 
-/** Thrown when an answer takes longer than its bound. The first one loads the code of its thread, so that the next may be in time. */
+/** Thrown when an answer takes longer than its bound. The first one waits for the start of its thread, so that the next may be in time. */
 export class Overdue extends Unavailable {
   constructor(what: string, ms: number) {
     super(`${what} took longer than ${ms / 1000} s: ask again`)
@@ -51,9 +53,12 @@ export class Explanations {
     return inTime('the dry run', longest, this.#dryRuns.run<DryRun>(input, longest))
   }
 
-  #run<Answer>(input: ExplainInput | RoutingInput): Promise<Answer> {
+  async #run<Answer>(input: ExplainInput | RoutingInput): Promise<Answer> {
     this.#pool ??= createPool(taskModule('explain-task'), { threads: 1, queue: mostWaiting, heapMib })
-    return inTime('the explanation', this.#longestMs, this.#pool.run<Answer>(input, this.#longestMs))
+    const until = monotonicMs() + this.#longestMs
+    // An explanation that is overdue ends its thread; one that still starts goes on, so that it is there for whoever asks again.
+    await within(this.#longestMs, this.#pool.run(undefined))
+    return inTime('the explanation', this.#longestMs, this.#pool.run<Answer>(input, Math.max(1, Math.ceil(until - monotonicMs()))))
   }
 
   /** Ends the threads. */

@@ -47,13 +47,14 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const sent = sentRequest(request)
   const { namespace, nodeId } = proxy
   const domain = dnsDomainOf(nodeId, namespace)
-  const { tried, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain })
+  const isGateway = nodeId.startsWith('router~')
+  const { tried, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway })
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
   const madeFrom = (virtualService: string, field: string): Made => ({ object: from.references?.[virtualService], field })
   return {
-    policies: nodeId.startsWith('router~') ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port }) : undefined,
+    policies: isGateway ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port }) : undefined,
     routing: {
       ...routing,
       tried: tried.map(({ match: _, virtualService, ...route }, index) => ({ ...route, ...madeFrom(virtualService, from.fields?.[index] ?? '') })),

@@ -15,6 +15,7 @@ import { isColoured, print, printJson } from '../../../src/cli/print.ts'
 import { type Cell, coloured, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
+import { nameOfNode } from '../../../src/model/proxy.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
 import { objectText } from './proxy-status.ts'
 import { headersOf } from './request-flags.ts'
@@ -32,10 +33,17 @@ export async function explain(flags: Flags, proxy: string, target: string): Prom
   const client = new AdminClient(await serverOf(flags))
   const type = flags.type || (target.includes('|') ? 'cds' : '')
   if (type === '') return explainRequest(client, flags, proxy, target)
-  const answer = await client.asked(client.rpcs.explainResource({ proxy, type, name: target }))
-  if (flags.json) return printJson(toJson(ExplainResourceResponseSchema, answer, { alwaysEmitImplicit: true }))
-  print(resourceText(proxy, target, answer))
+  const answer = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name: target }))
+  if (flags.json)
+    return printJson({
+      proxy: nameOf(answer.nodeId, proxy),
+      ...(toJson(ExplainResourceResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
+    })
+  print(resourceText(nameOf(answer.nodeId, proxy), target, answer))
 }
+
+/** The name of the proxy that was found; servers of older releases do not say which it was. */
+const nameOf = (nodeId: string, asked: string): string => (nodeId === '' ? asked : nameOfNode(nodeId))
 
 /** A resource that a request takes, and the objects with a part in it. */
 interface MadeFrom {
@@ -46,7 +54,7 @@ interface MadeFrom {
 
 async function explainRequest(client: AdminClient, flags: Flags, proxy: string, target: string): Promise<void> {
   const request = requestTo(target, flags)
-  const answer = await client.asked(client.rpcs.explainRequest({ proxy, outbound: true, ...request }))
+  const answer = await client.askedAgain(() => client.rpcs.explainRequest({ proxy, outbound: true, ...request }))
   const { routing } = answer
   if (!routing) throw new Error('the server does not say where requests go: it is of an older release')
   const madeFrom = await madeFromOf(client, proxy, routing)
@@ -54,13 +62,13 @@ async function explainRequest(client: AdminClient, flags: Flags, proxy: string, 
   if (flags.json) {
     const made = madeFrom.map(({ objects, ...resource }) => ({ ...resource, objects: objectsJson(objects) }))
     printJson({
-      proxy,
+      proxy: nameOf(answer.nodeId, proxy),
       request,
       ...(toJson(ExplainRequestResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
       madeFrom: made,
       hidden: objectsJson(hidden),
     })
-  } else print(requestText(proxy, request, answer, routing, madeFrom, hidden))
+  } else print(requestText(nameOf(answer.nodeId, proxy), request, answer, routing, madeFrom, hidden))
   if (answer.status === 0 || answer.status >= 400) process.exitCode = 1
 }
 
@@ -111,7 +119,7 @@ async function madeFromOf(client: AdminClient, proxy: string, { listener, routes
   const made: MadeFrom[] = []
   for (const { type, name } of wanted) {
     if (name === '') continue
-    const { objects } = await client.asked(client.rpcs.explainResource({ proxy, type, name }))
+    const { objects } = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name }))
     const having = objects.filter(({ without }) => without === 'removed' || without === 'changed')
     if (having.length > 0) made.push({ type, name, objects: having })
   }
@@ -129,7 +137,7 @@ async function hiddenFrom(client: AdminClient, proxy: string, { routes, hosts, i
   ])
   const found = new Map<string, ExplainedObject>()
   for (const { type, name } of asked) {
-    const { objects } = await client.asked(client.rpcs.explainResource({ proxy, type, name }))
+    const { objects } = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name }))
     const ofHost = objects.filter(({ object, reason }) => reason !== '' && reason !== noEffect && hosting.has(object?.kind ?? ''))
     for (const each of ofHost) found.set(each.object ? objectText(each.object) : '', each)
   }
@@ -147,13 +155,15 @@ function requestText(
   madeFrom: readonly MadeFrom[],
   hidden: readonly ExplainedObject[],
 ): string {
-  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused } = routing
+  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused, changes, unjudged } = routing
   const facts = [
     ['listener', listener === '' ? '' : `${listener}${filterChain === '' ? '' : `, filter chain ${filterChain}`}`],
     ['routes', routes],
     ['virtual host', virtualHost === '' ? '' : `${virtualHost} (domain ${domain})`],
     ['policy', answer.policy ? `${objectText(answer.policy)}${answer.rule === undefined ? '' : `, rule ${answer.rule}`}` : ''],
-  ].flatMap(([fact, value]) => (value === '' ? [] : [`${`${fact}:`.padEnd(14)}${oneLine(value as string)}`]))
+    ...changes.map((change, index) => [index === 0 ? 'on the way' : '', change]),
+    ['not judged', unjudged.length === 0 ? '' : `what these filters do: ${unjudged.join(', ')}`],
+  ].flatMap(([fact, value]) => (value === '' ? [] : [`${(fact === '' ? '' : `${fact}:`).padEnd(14)}${oneLine(value as string)}`]))
   const made = madeFrom.flatMap(({ type, name, objects }) =>
     objects.map(({ object, without }) => [type, name, parts[without] ?? without, object ? objectText(object) : '-']),
   )
@@ -182,13 +192,22 @@ function requestText(
   ].join('\n')
 }
 
+/** What becomes of a request, in a word, and whether that is good. */
+function wordOf({ status, decidedBy }: ExplainRequestResponse): Exclude<Cell, string> {
+  if (decidedBy === 'unknown') return { text: 'UNKNOWN', means: 'warning' }
+  if (status === 0 || status >= 400) return { text: 'FAILS', means: 'bad' }
+  return { text: isSentOn(decidedBy) ? 'ROUTED' : 'ANSWERED', means: 'good' }
+}
+
+const isSentOn = (decidedBy: string): boolean => decidedBy === 'destination' || decidedBy === 'cluster'
+
 /** What the client receives, in the first line. */
-function outcome({ status, reason, decidedBy }: ExplainRequestResponse): string {
-  const isGood = status > 0 && status < 400
-  const word = coloured(isGood ? 'ROUTED' : 'FAILS', isGood ? 'good' : 'bad', isColoured())
-  const received =
-    decidedBy === 'destination' || status === 200 ? '' : status === 0 ? 'the connection is closed: ' : `the client receives ${status}: `
-  return `${word}: ${received}${oneLine(reason)}`
+function outcome(answer: ExplainRequestResponse): string {
+  const { status, reason, decidedBy } = answer
+  const isAny = status === 200 && (isSentOn(decidedBy) || decidedBy === 'unknown')
+  const received = isAny ? '' : status === 0 ? 'the connection is closed: ' : `the client receives ${status}: `
+  const { text, means } = wordOf(answer)
+  return `${coloured(text, means, isColoured())}: ${received}${oneLine(reason)}`
 }
 
 function routeLines({ tried }: Routing): string[] {

@@ -152,7 +152,7 @@ function parameterOf(query: string, name: string): string | undefined {
 }
 
 /** Whether a text matches, and what is wanted of it. */
-function onText({ matchPattern, ignoreCase }: StringMatcher, text: string): { readonly holds: boolean; readonly wanted: string } {
+export function onText({ matchPattern, ignoreCase }: StringMatcher, text: string): { readonly holds: boolean; readonly wanted: string } {
   const cased = (one: string) => (ignoreCase ? one.toLowerCase() : one)
   const { case: kind, value } = matchPattern
   switch (kind) {
@@ -170,6 +170,16 @@ function onText({ matchPattern, ignoreCase }: StringMatcher, text: string): { re
       return { holds: false, wanted: `what is not known here (${kind ?? 'no pattern'})` }
   }
 }
+
+/** A text with each match of a regular expression replaced, where `\\1` stands for the first group. One that cannot be read matches nothing. */
+export const replaced = (regex: string, substitution: string, text: string): string =>
+  contain(
+    () => {
+      const written = substitution.replaceAll('$', '$$$$').replace(/\\(\d)/g, (_, group) => (group === '0' ? '$&' : `$${group}`))
+      return RE2JS.compile(regex).matcher(text).replaceAll(written)
+    },
+    () => text,
+  )
 
 /** Whether a regular expression matches a whole text. One that cannot be read matches nothing. */
 const isMatch = (regex: string, text: string): boolean =>

@@ -9,6 +9,7 @@ import { normalizePath } from '../../policy/paths.ts'
 import { blackHole, hostOf, passthrough } from '../../xds/names.ts'
 import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
+import { onTheWay, type Passed } from './on-the-way.ts'
 import { routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
 import { isCatchAll, type LeadsTo, portsOf, takenConnection, type WeightedCluster } from './taken-connection.ts'
@@ -33,18 +34,23 @@ export function routing(input: RoutingInput): Routing {
   const taken = takenConnection(listeners, asked, knows)
   const nowhere: Unanswered = {
     ...{ listener: '', filterChain: '', routes: '', virtualHost: '', domain: '' },
-    ...{ tried: [], untold: 0, clusters: [], isKnown: false, hosts },
+    ...{ tried: [], untold: 0, clusters: [], changes: [], unjudged: [], isKnown: false, hosts },
   }
   if (!taken) return { ...nowhere, status: 0, decidedBy: 'listener', reason: others }
   const { listener, chain, leadsTo } = taken
   const at = { ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) }
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
   if (leadsTo.kind === 'unknown')
-    return { ...at, status: 200, decidedBy: 'listener', reason: `what the filter ${leadsTo.filter} does is not known here` }
+    return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
   if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '')
   const table = tableOf(leadsTo, sent)
   if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
-  return routed({ ...at, routes: table.name }, table, asRouted(input, leadsTo.manager), sent)
+  return routed(
+    { ...at, routes: table.name },
+    { table, manager: leadsTo.manager, isGateway: input.isGateway },
+    asRouted(input, leadsTo.manager),
+    sent,
+  )
 }
 
 /** The names that a host may stand for: itself, and full names in the namespace of the proxy and in others. */
@@ -102,7 +108,10 @@ function tableOf(leadsTo: LeadsTo, sent: SentResources): RouteConfiguration | un
 const authorityIn = ({ ignorePortInHostMatching }: RouteConfiguration, host: string): string =>
   ignorePortInHostMatching ? host.replace(/:\d+$/, '') : host
 
-function routed(at: Unanswered, table: RouteConfiguration, request: RoutedRequest, sent: SentResources): Routing {
+/** The routes that a request comes to, and the connection manager that has them. */
+type Entered = Pick<Passed, 'manager' | 'table'> & { readonly isGateway: boolean }
+
+function routed(at: Unanswered, { table, manager, isGateway }: Entered, request: RoutedRequest, sent: SentResources): Routing {
   const hosts = table.virtualHosts
   const found = hostFor(hosts, authorityIn(table, request.authority))
   const others = suggestion(
@@ -120,7 +129,9 @@ function routed(at: Unanswered, table: RouteConfiguration, request: RoutedReques
   const told = { ...known, tried: triedRoutes(routes, index), untold: Math.max(0, routes.length - mostRoutes) }
   const taking = routes[index]
   if (!taking) return { ...told, status: 404, decidedBy: 'route', reason: isKnown ? 'no route matches' : unknown }
-  return answered(told, taking.route, sent, isKnown ? '' : `${unknown}; `)
+  const { answer, ...way } = onTheWay({ manager, table, host: found.host, route: taking.route }, request, isGateway)
+  if (answer) return { ...told, ...way, ...answer, decidedBy: 'route' }
+  return answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `)
 }
 
 /** The routes in order; one that would match too is taken before. */
@@ -169,12 +180,12 @@ function answered(at: Unanswered, { action }: Route, sent: SentResources, unknow
       return {
         ...at,
         status: 200,
-        decidedBy: 'route',
+        decidedBy: 'unknown',
         reason: `${unknown}how the route chooses a cluster is not known here (${clusterSpecifier.case ?? 'no cluster'})`,
       }
     }
     default:
-      return { ...at, status: 200, decidedBy: 'route', reason: `${unknown}what the route does is not known here (${action.case ?? 'no action'})` }
+      return { ...at, status: 200, decidedBy: 'unknown', reason: `${unknown}what the route does is not known here (${action.case ?? 'no action'})` }
   }
 }
 
