@@ -52,6 +52,8 @@ export class HostileRelay {
   /** The paths of the pages that were asked for, and of lists in one piece. */
   readonly pages: string[] = []
   readonly whole: string[] = []
+  /** Called with the path of each patch, without its parameters, before it is sent on. */
+  patched: (path: string) => void = () => undefined
 
   private constructor(server: Http2SecureServer, target: string, ca: Buffer) {
     this.#server = server
@@ -108,6 +110,7 @@ export class HostileRelay {
       stream.respond({ ':status': 422, 'content-type': 'application/json' })
       return void stream.end(JSON.stringify({ kind: 'Status', status: 'Failure', code: 422, reason: 'Invalid', message }))
     }
+    if (headers[':method'] === 'PATCH') this.patched(url.pathname)
     if (headers[':method'] === 'GET' && !url.searchParams.has('limit') && !url.searchParams.has('watch')) this.whole.push(url.pathname)
     if (url.searchParams.has('limit')) {
       if (this.pageLength !== undefined) url.searchParams.set('limit', `${this.pageLength}`)
