@@ -12,6 +12,12 @@ export interface MostOfCluster {
 /** The longest key of an object, and the longest resource version: names have 253 characters, versions are numbers of 64 bits. */
 const longest = { key: 600, version: 64 }
 
+/** Whether only a liar has such a key, or such a version. */
+export const isTooLong = (key: string, version: string): boolean => key.length > longest.key || version.length > longest.version
+
+/** What is kept of an object that cannot be used: its key, its version and what is said of it. */
+const unusableBytes = 4096
+
 /** Why an object is not taken, for people, and whether a state of it is known, which then stays. */
 export interface NotTaken {
   readonly reason: string
@@ -34,16 +40,20 @@ export class ClusterBounds {
     return { objects: this.#objects, bytes: this.#bytes }
   }
 
-  /** Takes an object, or another state of it. Returns why it is not taken: then everything is as before. */
-  take(path: string, key: string, version: string, bytes: number): NotTaken | undefined {
+  /**
+   * Takes an object, or another state of it; `bytes` undefined: one that cannot be used, whose last state stays. Returns why it is not taken: then everything
+   * is as before.
+   */
+  take(path: string, key: string, version: string, bytes: number | undefined): NotTaken | undefined {
     const held = this.#held.get(path) ?? new Map<string, number>()
     const before = held.get(key)
-    const reason = this.#refusal(before, key, version, bytes)
+    const size = bytes ?? before ?? unusableBytes
+    const reason = this.#refusal(before, key, version, size)
     if (reason !== undefined) return { reason, isKnown: before !== undefined }
-    held.set(key, bytes)
+    held.set(key, size)
     this.#held.set(path, held)
     this.#objects += before === undefined ? 1 : 0
-    this.#bytes += bytes - (before ?? 0)
+    this.#bytes += size - (before ?? 0)
     return undefined
   }
 
@@ -64,8 +74,7 @@ export class ClusterBounds {
   }
 
   #refusal(before: number | undefined, key: string, version: string, bytes: number): string | undefined {
-    if (key.length > longest.key || version.length > longest.version)
-      return `names have at most ${longest.key} characters, and versions ${longest.version}`
+    if (isTooLong(key, version)) return `names have at most ${longest.key} characters, and versions ${longest.version}`
     if (before === undefined && this.#objects >= this.#most.objects)
       return `more than ${this.#most.objects} objects of the cluster are not kept (PILOT_REMOTE_CLUSTER_MAX_OBJECTS)`
     if (bytes > (before ?? 0) && this.#bytes + bytes - (before ?? 0) > this.#most.bytes)

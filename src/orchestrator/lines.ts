@@ -1,8 +1,9 @@
+import { CollectedBytes } from '../model/collected-bytes.ts'
+
 /** Cuts the bytes of a response into its lines, each of which is an event of a watch. */
 export class Lines {
   readonly #most: number
-  #parts: Uint8Array[] = []
-  #length = 0
+  readonly #begun = new CollectedBytes()
 
   /** `most`: the length of the longest line in bytes. */
   constructor(most: number) {
@@ -18,27 +19,26 @@ export class Lines {
       if (line.trim() !== '') lines.push(line)
       start = end + 1
     }
-    // A copy, since the rest of the memory would stay with it.
-    if (start < bytes.length) this.#keep(Uint8Array.prototype.slice.call(bytes, start))
+    if (start < bytes.length) this.#keep(bytes.subarray(start))
     return lines
   }
 
   /** The text of the line that ends with these bytes. */
   #line(last: Uint8Array): string {
-    this.#count(last)
-    const all = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last])
-    this.#parts = []
-    this.#length = 0
-    return Buffer.from(all.buffer, all.byteOffset, all.length).toString('utf8')
+    if (this.#begun.length === 0) {
+      this.#check(last.length)
+      return Buffer.from(last.buffer, last.byteOffset, last.length).toString('utf8')
+    }
+    this.#keep(last)
+    return this.#begun.take().toString('utf8')
   }
 
   #keep(part: Uint8Array): void {
-    this.#count(part)
-    this.#parts.push(part)
+    this.#check(this.#begun.length + part.length)
+    this.#begun.add(part)
   }
 
-  #count({ length }: Uint8Array): void {
-    this.#length += length
-    if (this.#length > this.#most) throw new Error(`an event has more than ${this.#most} bytes`)
+  #check(length: number): void {
+    if (length > this.#most) throw new Error(`an event has more than ${this.#most} bytes`)
   }
 }

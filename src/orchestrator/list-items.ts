@@ -1,4 +1,5 @@
 /** Cuts the bytes of a page of a list into its items as they come, so that the objects of a page are never in memory together. */
+import { CollectedBytes } from '../model/collected-bytes.ts'
 import { type Page, readPage } from './responses.ts'
 
 /** The bytes that structure JSON. */
@@ -17,10 +18,8 @@ export class ListItems {
   /** Whether the bytes are within the list `items`. */
   #isItems = false
   /** The item that has begun. */
-  #item: Uint8Array[] | undefined
-  #itemLength = 0
-  readonly #around: Uint8Array[] = []
-  #aroundLength = 0
+  #item: CollectedBytes | undefined
+  readonly #around = new CollectedBytes()
 
   /** `most`: the length of the longest item in bytes. */
   constructor(most: number) {
@@ -39,33 +38,31 @@ export class ListItems {
       else if (byte === bytesOf.open || byte === bytesOf.openList) {
         this.#depth++
         if (this.#isItems && this.#depth === 3 && byte === bytesOf.open) {
-          this.#item = []
+          this.#item = new CollectedBytes()
           start = at
         } else if (this.#depth === 2 && byte === bytesOf.openList) {
           this.#keep(bytes.subarray(start, at + 1))
           start = at + 1
-          this.#isItems = beforeItems.test(Buffer.concat(this.#around).subarray(-100).toString('latin1'))
+          this.#isItems = beforeItems.test(this.#around.bytes.subarray(-100).toString('latin1'))
         }
       } else if (byte === bytesOf.close || byte === bytesOf.closeList) {
         this.#depth--
         if (!this.#isItems || this.#depth > 2) continue
         if (this.#depth === 2 && this.#item) {
           this.#keep(bytes.subarray(start, at + 1))
-          items.push(Buffer.concat(this.#item).toString('utf8'))
+          items.push(this.#item.bytes.toString('utf8'))
           this.#item = undefined
-          this.#itemLength = 0
         } else if (this.#depth === 1) this.#isItems = false
         start = this.#isItems ? at + 1 : at
       }
     }
-    // A copy, since the rest of the memory would stay with it.
-    this.#keep(Uint8Array.prototype.slice.call(bytes, start))
+    this.#keep(bytes.subarray(start))
     return items
   }
 
   /** Returns the page without its items. Throws an Error when the bytes are no page of a list. */
   end(): Page {
-    return readPage(Buffer.concat(this.#around).toString('utf8'))
+    return readPage(this.#around.bytes.toString('utf8'))
   }
 
   /** Returns the place behind the string that `at` is in; the length of the bytes when they end before it. */
@@ -88,13 +85,11 @@ export class ListItems {
   /** Keeps a part of the item, or of what is around the items. */
   #keep(part: Uint8Array): void {
     if (this.#item) {
-      this.#itemLength += part.length
-      if (this.#itemLength > this.#most) throw new Error(`an object of a list has more than ${this.#most} bytes`)
-      this.#item.push(part)
+      if (this.#item.length + part.length > this.#most) throw new Error(`an object of a list has more than ${this.#most} bytes`)
+      this.#item.add(part)
     } else if (!this.#isItems) {
-      this.#aroundLength += part.length
-      if (this.#aroundLength > mostAround) throw new Error(`a list has more than ${mostAround} bytes besides its objects`)
-      this.#around.push(part)
+      if (this.#around.length + part.length > mostAround) throw new Error(`a list has more than ${mostAround} bytes besides its objects`)
+      this.#around.add(part)
     }
   }
 }

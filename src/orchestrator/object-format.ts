@@ -4,7 +4,7 @@ import { Lines } from './lines.ts'
 import { ListItems } from './list-items.ts'
 import type { MessageFields } from './protobuf-messages.ts'
 import { ProtobufList, ProtobufWatch, protobufStatus } from './protobuf-responses.ts'
-import { eventOf, objectOf, type Page, type ReadEvent } from './responses.ts'
+import { eventOf, objectOf, type Page, type ReadEvent, readJson } from './responses.ts'
 
 /** Reads the response of a watch. */
 export interface WatchReader {
@@ -33,7 +33,7 @@ const json: ObjectFormat = {
     const lines = new Lines(most)
     return {
       *take(bytes) {
-        for (const line of lines.take(bytes)) yield eventOf(JSON.parse(line))
+        for (const line of lines.take(bytes)) yield eventOf(readJson(line))
       },
     }
   },

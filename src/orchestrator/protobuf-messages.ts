@@ -98,11 +98,14 @@ export class MessageReader {
   readonly #shared = new SharedTexts()
   #bytes: Uint8Array = none
   #at = 0
+  /** The number of values that were read of the message. */
+  #values = 0
 
-  /** Reads a message. Throws an Error when the bytes are none. */
+  /** Reads a message. Throws an Error when the bytes are none, or have more values than any object. */
   read(bytes: Uint8Array, known: MessageFields): Record<string, unknown> {
     this.#bytes = bytes
     this.#at = 0
+    this.#values = 0
     const message = this.#message(bytes.length, known)
     this.#bytes = none
     return message
@@ -151,6 +154,7 @@ export class MessageReader {
   }
 
   #field(message: Record<string, unknown>, { name, type, isList }: Field): void {
+    if (++this.#values > mostValues) throw new Error(`an object has more than ${mostValues} values`)
     if (type === 'wordByKey') {
       const known = message[name] as Record<string, string> | undefined
       const entries = known ?? {}
@@ -220,6 +224,9 @@ export class MessageReader {
     throw new Error('a number of a message has no end')
   }
 }
+
+/** The largest number of values of an object: an empty one has two bytes, and costs some fifty of memory. */
+const mostValues = 1_000_000
 
 /** A number of variable length has at most so many bytes. */
 const mostVarint = 10

@@ -2,6 +2,7 @@
  * Reads the protobuf encoding of what an API server sends (`runtime/serializer/protobuf` of its machinery): objects have an envelope after four
  * bytes, events of a watch are frames with their length in front.
  */
+import { CollectedBytes } from '../model/collected-bytes.ts'
 import { fields, type MessageFields, MessageReader, wireTypes } from './protobuf-messages.ts'
 import { eventOf, type Page, pageOf, type ReadEvent } from './responses.ts'
 
@@ -26,19 +27,19 @@ const lengthBytes = 4
 
 /** Keeps bytes until there are as many as are needed to go on. */
 class PendingBytes {
-  #parts: Uint8Array[] = []
+  readonly #kept = new CollectedBytes()
   #needed = 0
-  length = 0
+
+  get length(): number {
+    return this.#kept.length
+  }
 
   /** Returns all bytes that are pending with these; undefined while more are needed. */
   with(bytes: Uint8Array): Uint8Array | undefined {
-    if (this.length + bytes.length < this.#needed) {
-      this.#push(bytes)
-      return undefined
-    }
-    const all = this.#parts.length === 0 ? bytes : Buffer.concat([...this.#parts, bytes])
-    this.#parts = []
-    this.length = 0
+    const isFirst = this.length === 0
+    if (!isFirst || bytes.length < this.#needed) this.#kept.add(bytes)
+    if ((isFirst ? bytes.length : this.length) < this.#needed) return undefined
+    const all = isFirst ? bytes : this.#kept.take()
     // Parts of a Buffer are Buffers, which cost ten times what those of an array do.
     return new Uint8Array(all.buffer, all.byteOffset, all.length)
   }
@@ -46,13 +47,7 @@ class PendingBytes {
   /** Keeps the rest, with which nothing can be done before there are `needed` bytes. */
   keep(rest: Uint8Array, needed: number): void {
     this.#needed = needed
-    if (rest.length > 0) this.#push(rest)
-  }
-
-  #push(bytes: Uint8Array): void {
-    // A copy, since the rest of the memory would stay with it.
-    this.#parts.push(Uint8Array.prototype.slice.call(bytes))
-    this.length += bytes.length
+    this.#kept.add(rest)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Reads what an API server sends: events of a watch, pages of a list, refusals. */
 import { isMapping, mapping } from '../config/shape.ts'
+import { parseBounded } from '../model/bounded-json.ts'
 import type { Refusal } from './list-watch.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -11,6 +12,19 @@ export interface ReadEvent {
 }
 
 const types: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'])
+
+/** The bounds of an object. Only texts that are longer than one value in each character may exceed them, and are looked through for it. */
+const mostOfObject = { depth: 1000, values: 1_000_000 }
+
+/** Parses the text of an object, or of an event with one. Throws an Error when it is no JSON, or has more than any object. */
+export function readJson(text: string): unknown {
+  if (text.length <= mostOfObject.values) return JSON.parse(text)
+  try {
+    return parseBounded(text, mostOfObject)
+  } catch (error) {
+    throw new Error(`an object of the server cannot be read: ${(error as Error).message}`)
+  }
+}
 
 /** Returns a value of a watch as an event. Throws an Error when it is none. */
 export function eventOf(value: unknown): ReadEvent {
@@ -40,7 +54,7 @@ export function pageOf({ resourceVersion, continue: next }: Mapping): Page {
 
 /** Reads an object of a list. Throws an Error when it is none. */
 export function objectOf(text: string): Mapping {
-  const value: unknown = JSON.parse(text)
+  const value = readJson(text)
   if (!isMapping(value)) throw new Error('the list has an item that is no object')
   return value
 }

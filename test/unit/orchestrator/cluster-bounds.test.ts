@@ -46,6 +46,16 @@ describe('what is kept of another cluster', () => {
     expect(bounds.take('a', 'ns/x', '1'.repeat(10_000), 1)?.reason).to.contain('versions 64')
   })
 
+  it('has objects that cannot be used counted too, and their last state where there is one', () => {
+    const bounds = new ClusterBounds({ objects: 2, bytes: 100_000 })
+    expect(bounds.take('a', 'ns/good', '1', 90_000)).to.equal(undefined)
+    expect(bounds.take('a', 'ns/good', '2', undefined)).to.equal(undefined)
+    expect(bounds.held, 'its last state stays').to.deep.equal({ objects: 1, bytes: 90_000 })
+    expect(bounds.take('a', 'ns/odd', '1', undefined)).to.equal(undefined)
+    expect(bounds.held.objects).to.equal(2)
+    expect(bounds.take('a', 'ns/another', '1', undefined)).to.deep.include({ isKnown: false })
+  })
+
   it('is told once where objects are left out, until a whole list has none that is', () => {
     const lines: string[] = []
     const features = { PILOT_REMOTE_CLUSTER_MAX_OBJECTS: 1, PILOT_REMOTE_CLUSTER_MAX_BYTES: 1_000_000 }

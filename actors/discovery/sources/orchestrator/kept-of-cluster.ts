@@ -34,9 +34,9 @@ export class KeptOfCluster {
     return [...this.#left.values()].map(({ line }) => line)
   }
 
-  /** Takes an object, or says why it is not to be kept. */
+  /** Takes an object, or says why it is not to be kept. Undefined: it cannot be used. */
   take({ kind, path }: Resource, key: string, version: string, object: unknown): NotTaken | undefined {
-    const notTaken = this.#bounds.take(path, key, version, memoryOfData(object))
+    const notTaken = this.#bounds.take(path, key, version, object === undefined ? undefined : memoryOfData(object))
     if (!notTaken) return undefined
     const known = this.#left.get(path)
     if (known) known.isRecent = true

@@ -21,6 +21,7 @@ import { LineBounds } from '../../../../src/logging/line-bounds.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { checkDeclared } from '../../../../src/orchestrator/access.ts'
+import { isTooLong } from '../../../../src/orchestrator/cluster-bounds.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import { clusterTrouble } from '../../../../src/orchestrator/cluster-trouble.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
@@ -47,6 +48,9 @@ import { SecretsPart } from './secrets-part.ts'
 import { SettingsPart } from './settings-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
 import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
+
+/** The number of faults of an object that are told. */
+const mostFaults = 20
 
 /** A kind that is followed: what is done with it, and its list and watch. */
 interface Followed {
@@ -271,18 +275,26 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     }
   }
 
-  /** Cuts an object to what is used. One that cannot be used is told, and keeps its last state. */
+  /** Cuts an object to what is used. One that cannot be used is told, and keeps its last state. Of one that is gone nothing is used. */
   #read({ resource, cut }: Follower, value: Readonly<Record<string, unknown>>, isGone: boolean): Listed<unknown> | undefined {
     const known = keyAndVersion(value)
     if (!known) return undefined
     const [key, version] = known
+    if (resource.namespace !== undefined && !key.startsWith(`${resource.namespace}/`)) return this.#tellForeign(resource, key)
+    if (isGone) return this.#bounds && isTooLong(key, version) ? undefined : { key, version, object: undefined }
     const { object, faults, isLate } = cut(value)
-    if (object !== undefined && !isGone) {
-      const notTaken = this.#bounds?.take(resource, key, version, object)
-      if (notTaken) return notTaken.isKnown ? { key, version, object: undefined } : undefined
-    }
+    const notTaken = this.#bounds?.take(resource, key, version, object)
+    // A version that is too long is not kept either.
+    if (notTaken) return notTaken.isKnown ? { key, version: isTooLong(key, version) ? '' : version, object: undefined } : undefined
     if (!isLate) this.tellFaults(resource, key, faults, object !== undefined)
     return { key, version, object }
+  }
+
+  /** A server has answered with an object of another namespace than it was asked for (`--appNamespace`), which is left out. */
+  #tellForeign({ kind, path, namespace }: Resource, key: string): undefined {
+    const line = `${kind} ${key.slice(0, 600)} of cluster ${this.#context.config.cluster}: the server was asked for the namespace ${namespace}; it is left out`
+    const bounded = this.#faultLines.bounded(path, line, monotonicMs())
+    if (bounded !== undefined) this.#context.log('orch').error(bounded)
   }
 
   tellFaults(resource: Resource, key: string, faults: readonly Fault[], isUsed: boolean): void {
@@ -294,9 +306,9 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   #logFaults({ kind, path }: Resource, key: string, faults: readonly Fault[], consequence: string): void {
     if (faults.length === 0 && this.#faults.size === 0) return
     const at = `${path} ${key}`
-    const lines = faults.map(
-      (fault) => `${kind} ${key} of cluster ${this.#context.config.cluster}, field ${fault.path}: ${fault.reason}; ${consequence}`,
-    )
+    const lines = faults
+      .slice(0, mostFaults)
+      .map((fault) => `${kind} ${key} of cluster ${this.#context.config.cluster}, field ${fault.path}: ${fault.reason}; ${consequence}`)
     const all = lines.join('\n')
     if (this.#faults.get(at) === all) return
     if (faults.length === 0) return void this.#faults.delete(at)
