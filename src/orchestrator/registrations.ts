@@ -15,8 +15,8 @@ import type {
 } from '../../protocols/messages/registration.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { status } from '../model/status-codes.ts'
-import { AccountSizes } from './account-sizes.ts'
 import { DueEntries } from './due-entries.ts'
+import { EntryCounts } from './entry-counts.ts'
 import { LiveReplicas, presenceTimes } from './live-replicas.ts'
 import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
 import { accountOf, faultOf, otherOwner, quoted, sharedBy } from './registration-faults.ts'
@@ -41,9 +41,13 @@ const rate = { perSecond: 20, burst: 20 }
  * How long a workload may be away before its entry is marked, how much later a replica deletes an entry that another one has marked, and the least time between two writes of
  * the health of an entry, in milliseconds. After the API server was away nothing is deleted for the grace period, at least for `outageMs`, which is longer than a replica waits
  * before it tries to take an entry over again; a list of Leases that comes more than `listMs` after the one before tells of such a time. The entry of a dead replica is kept for
- * `orphanMs` at least: its agent notices after 40 s that a replica has stopped without a word (docs/agent.md, X8), and its replica was dead after 20 s.
+ * `orphanMs` at least: its agent notices after 40 s that a replica has stopped without a word (docs/agent.md, X8), and its replica was dead after 20 s. For each entry that the
+ * dead replica kept that is `orphanEachMs` longer: another one may be taking over all of them, with other calls between.
  */
-const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, orphanMs: 60_000, listMs: presenceTimes.everyMs + 3000 }
+const times = {
+  ...{ awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, listMs: presenceTimes.everyMs + 3000 },
+  ...{ orphanMs: 60_000, orphanEachMs: 2000 / rate.perSecond },
+}
 /** How long after it has connected a workload with a probe may report nothing before its entry is no longer healthy: agents report at once what they know. */
 const silentMs = 3000
 const healthy: ReportedHealth = { isHealthy: true, message: '' }
@@ -147,7 +151,9 @@ export class Registrations {
   #listedAt: number
   /** Since when the API server answers without a break, as far as this replica knows: at first since its start, of before it knows nothing. */
   #answersSince: number
-  readonly #sizes = new AccountSizes()
+  /** The numbers of entries by their groups (`<namespace>/<name>`), and by the replicas that keep them. */
+  readonly #byGroup = new EntryCounts()
+  readonly #byKeeper = new EntryCounts()
   /** What is said of entries that several machines share, by entry. */
   readonly #shared = new Map<string, string>()
 
@@ -376,12 +382,13 @@ export class Registrations {
     this.#look(id)
   }
 
-  /** Counts an entry as one of its group. */
+  /** Counts an entry as one of its group, and of its replica. */
   #count({ id, seen, connections }: Entry): void {
     const [connected] = connections
     const group = seen ? seen.registeredFor : connected?.workload.workloadGroup
     const namespace = seen?.namespace ?? connected?.workload.namespace
-    this.#sizes.set(id, group ? `${namespace}/${group}` : undefined)
+    this.#byGroup.set(id, group ? `${namespace}/${group}` : undefined)
+    this.#byKeeper.set(id, seen?.disconnectedAt === '' ? seen.controller : undefined)
   }
 
   /** Why the account of a group may register no more entries; undefined: it may. */
@@ -390,7 +397,7 @@ export class Registrations {
     const { namespace } = workloadGroup
     const account = accountOf(workloadGroup)
     let entries = 0
-    for (const [key, size] of this.#sizes.sizes) {
+    for (const [key, size] of this.#byGroup.numbers) {
       if (!key.startsWith(`${namespace}/`)) continue
       const [group] = this.#groups.get(key)?.values() ?? []
       if (group && accountOf(group) === account) entries += size
@@ -445,7 +452,7 @@ export class Registrations {
     if (!entry || entry.isUnderWay) return
     if (!entry.seen && entry.connections.size === 0) {
       this.#entries.delete(id)
-      this.#sizes.set(id, undefined)
+      for (const counts of [this.#byGroup, this.#byKeeper]) counts.set(id, undefined)
       for (const set of [this.#ready, this.#unhealthy]) set.delete(id)
     } else this.#ready.add(id)
   }
@@ -520,7 +527,9 @@ export class Registrations {
     // One that has connected since the start of this actor has left; others may not have been told yet.
     if (controller === replica) return this.#knowsConnections ? { change: 'mark', at: leftAt + Math.min(times.awayMs, graceMs) } : undefined
     const deadSince = this.replicas.deadSince(controller)
-    return deadSince === undefined ? undefined : { change: 'delete', at: Math.max(since, deadSince) + Math.max(graceMs, times.orphanMs) }
+    if (deadSince === undefined) return undefined
+    const takenOverMs = (this.#byKeeper.numbers.get(controller) ?? 0) * times.orphanEachMs
+    return { change: 'delete', at: Math.max(since, deadSince) + Math.max(graceMs, times.orphanMs + takenOverMs) }
   }
 
   /** Returns the call; undefined: it cannot be made, or need not. */

@@ -209,6 +209,23 @@ describe('the registration of workloads', () => {
     expect(subject.registrations.counts).to.deep.equal({ connected: 0, kept: 0, waiting: 0 })
   })
 
+  it('leaves the entries of a dead replica for as long as another one may need that takes all of them over', () => {
+    const subject = new Subject()
+    const annotations = { 'mesh.io/autoRegistrationGroup': 'vms', 'mesh.io/workloadController': 'dead' }
+    const make = (number: number) => {
+      const name = `vms-${number}`
+      subject.server.do({ verb: 'create', ...place, namespace: 'shop', name, object: { metadata: { name, namespace: 'shop', annotations } } })
+    }
+    for (let number = 0; number < 1000; number++) make(number)
+    const began = subject.now
+    const isDeleting = () => {
+      subject.registrations.listed([], ['dead'], subject.now, subject.now)
+      return subject.work().length > 0
+    }
+    while (!isDeleting()) subject.now += 5000
+    expect(subject.now - began).to.be.within(60_000 + 1000 * 100, 60_000 + 1000 * 100 + 10_000)
+  })
+
   it('registers as many entries of the groups of an account as are permitted, and again when some are gone', () => {
     const subject = new Subject()
     const { registrations } = subject
