@@ -116,6 +116,11 @@ describe('the root of an authority of three processes', function () {
     for (const each of [three, one, two, late]) await until('the old root to be refused', async () => !('chain' in (await ask(each, byOld))))
     await until('the new root to sign', async () => isSignedBy((await certificate(three)).leaf, signing()))
     expect([await stageOf(three), state().version, signing() === former]).to.deep.equal(['sign-with-new', before.version, false])
+    const handedOut = () => cluster.kubectl(['get', 'configmap', '-n', 'default', 'mesh-ca-root-cert', '-o', 'jsonpath={.data.root-cert\\.pem}'])
+    await until(
+      'the root certificates of namespaces to be the new one alone',
+      () => handedOut().trim() === Buffer.from(signing(), 'base64').toString().trim(),
+    )
     await late.stop()
   })
 
