@@ -1,12 +1,16 @@
 /** The admin service of a running server (`mesh.admin.v1.AdminService`), asked over its admin socket, at an address, or over a connection that is there. */
+import { resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Client, Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node'
 import { AdminService } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { connectionFault, foreignAnswer } from './address-faults.ts'
 import { explained } from './admin-socket.ts'
 
-/** How long a call may take, in milliseconds. */
-const timeoutMs = 60_000
+/** How long a call may take that has no bound of its own, in milliseconds: some times what a busy server needs. */
+const timeoutMs = 30_000
+/** The same of calls with much to send, or after which something is other than before. */
+export const longerMs = 60_000
 
 /** How often a question is asked that the server is not ready to answer. */
 const mostAsked = 6
@@ -60,7 +64,7 @@ export class AdminClient {
 
   /** A client for whole configurations of proxies. */
   static ofConfigurations(place: ServerPlace): AdminClient {
-    return new AdminClient(place, { readMaxBytes: largestConfiguration })
+    return new AdminClient(place, { limitMs: longerMs, readMaxBytes: largestConfiguration })
   }
 
   /**
@@ -77,8 +81,10 @@ export class AdminClient {
       const { cause } = error as Error
       if (cause instanceof Error && ('syscall' in cause || 'code' in cause)) throw this.#unreached(cause as NodeJS.ErrnoException)
       if (!(error instanceof ConnectError)) throw error
-      const what = error.code === Code.DeadlineExceeded ? 'the server has not answered in time' : `the server answered: ${error.rawMessage}`
-      throw new Error(what, { cause: error })
+      const { code, rawMessage } = error
+      const foreign = 'address' in this.#place ? foreignAnswer(this.#place.address, rawMessage) : undefined
+      const what = code === Code.DeadlineExceeded ? `${this.#where()}: the server has not answered in time` : `the server answered: ${rawMessage}`
+      throw new Error(foreign ?? what, { cause: error })
     } finally {
       forwarded?.hold(false)
     }
@@ -98,7 +104,14 @@ export class AdminClient {
 
   #unreached(cause: NodeJS.ErrnoException): Error {
     if ('socket' in this.#place) return explained(this.#place.socket, cause)
-    return new Error(`${'address' in this.#place ? this.#place.address : `replica ${this.#place.forwarded.replica}`}: ${cause.message}`)
+    if ('address' in this.#place) return new Error(connectionFault(this.#place.address, this.#place.roots !== undefined, cause))
+    return new Error(`${this.#where()}: ${cause.message}`)
+  }
+
+  /** Names the place in errors. */
+  #where(): string {
+    if ('socket' in this.#place) return resolve(this.#place.socket)
+    return 'address' in this.#place ? this.#place.address : `replica ${this.#place.forwarded.replica}`
   }
 }
 

@@ -19,9 +19,18 @@ export function adminSocket(environment: NodeJS.ProcessEnv): string {
  */
 function checkOwner(socketPath: string): void {
   const own = process.getuid?.()
-  const owner = statSync(dirname(socketPath), { throwIfNoEntry: false })?.uid
+  const owner = ownerOf(socketPath)
   if (own === undefined || own === 0 || owner === undefined || owner === own || owner === 0) return
   throw new Error(`${resolve(socketPath)}: its directory belongs to user ${owner}; only that user or root asks this server`)
+}
+
+/** Returns the user that the directory of the socket belongs to; undefined: there is none. Throws an Error where this user may not look. */
+function ownerOf(socketPath: string): number | undefined {
+  try {
+    return statSync(dirname(socketPath), { throwIfNoEntry: false })?.uid
+  } catch (error) {
+    throw explained(socketPath, error as NodeJS.ErrnoException)
+  }
 }
 
 /** Returns the error to report for one of the connection to the socket: {@link NoServerError} when no server listens on it. */
@@ -32,6 +41,9 @@ export function explained(socketPath: string, error: NodeJS.ErrnoException): Err
       `no server listens on the admin socket ${where}: run this where the server was started, or name its socket in MESHD_ADMIN_SOCKET`,
     )
   if (error.code === 'EACCES' || error.code === 'EPERM')
-    return new Error(`${where}: only the user of the server, or root, may ask it (${error.code})`)
+    return new Error(
+      `admin socket ${where}: only the user of the server, or root, may ask it (${error.code}): run this as that user, or ask at an --address with a token`,
+    )
+  if (error.code === 'ECONNRESET') return new Error(`admin socket ${where}: the connection was lost: the server has ended`)
   return new Error(`${where}: ${error.message}`)
 }

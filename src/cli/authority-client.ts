@@ -16,7 +16,7 @@ import type {
   RotateAnswer,
   TrustAnswer,
 } from '../../protocols/messages/authority-status.ts'
-import { AdminClient } from './admin-client.ts'
+import { AdminClient, longerMs } from './admin-client.ts'
 import { adminSocket } from './admin-socket.ts'
 
 /**
@@ -28,7 +28,7 @@ export class AuthorityClient {
 
   /** Uses the admin socket that the environment names. Throws when its directory belongs to another user. A call takes at most `limitMs`. */
   constructor(environment: NodeJS.ProcessEnv = process.env, limitMs?: number) {
-    this.#client = new AdminClient({ socket: adminSocket(environment) }, { ...(limitMs !== undefined && { limitMs }) })
+    this.#client = new AdminClient({ socket: adminSocket(environment) }, { limitMs: limitMs ?? longerMs })
   }
 
   async status(): Promise<AuthorityStatus> {

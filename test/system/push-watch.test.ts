@@ -14,8 +14,8 @@ describe('push watch', () => {
   const service = new Service()
   const clients: XdsClient[] = []
   const watches: ChildProcess[] = []
-  const watch = (...args: string[]) => {
-    const child = spawn(process.execPath, [discoveryScript, 'push', 'watch', ...args], { env: { ...process.env, ...service.env } })
+  const watch = (args: readonly string[] = [], { env } = service) => {
+    const child = spawn(process.execPath, [discoveryScript, 'push', 'watch', ...args], { env: { ...process.env, ...env } })
     watches.push(child)
     const output = new Output()
     output.follow(child)
@@ -54,12 +54,26 @@ describe('push watch', () => {
   })
 
   it('prints JSON in lines, from the pushes before with --past, and ends when nobody reads them', async () => {
-    const { child, output, ended } = watch('--json', '--past')
+    const { child, output, ended } = watch(['--json', '--past'])
     const [line = ''] = await output.says(/^\{.*"reasons":\["config"\].*\}$/m)
     expect(JSON.parse(line)).to.deep.include({ reasons: ['config'], applied: true })
     child.stdout?.destroy()
     service.write('route.yaml', route('4s'))
     expect(await ended).to.equal(0)
+  })
+
+  it('says that its server has ended', async () => {
+    const mortal = new Service({ flags: ['--writers', '1'] })
+    try {
+      await mortal.start()
+      const { output, ended } = watch([], mortal)
+      await output.says('OBJECTS\n')
+      await mortal.stop('SIGKILL')
+      expect(await ended).to.equal(255)
+      await output.says(`Error: admin socket ${mortal.env.MESHD_ADMIN_SOCKET}: the connection was lost: the server has ended\n`)
+    } finally {
+      await mortal.dispose()
+    }
   })
 
   it('is an error without a server', async () => {
