@@ -1,6 +1,8 @@
 /** Cuts the bytes of a page of a list into its items as they come, so that the objects of a page are never in memory together. */
+
+import { mapping } from '../config/shape.ts'
 import { CollectedBytes } from '../model/collected-bytes.ts'
-import { type Page, readPage } from './responses.ts'
+import { checkKind, listKind, type Page, readPage } from './responses.ts'
 
 /** The bytes that structure JSON. */
 const bytesOf = { quote: 34, backslash: 92, openList: 91, closeList: 93, open: 123, close: 125 }
@@ -12,6 +14,7 @@ const beforeItems = /[{,]\s*"items"\s*:\s*\[$/
 /** Reads one page. */
 export class ListItems {
   readonly #most: number
+  readonly #kind: string | undefined
   #depth = 0
   #isString = false
   #isEscaped = false
@@ -21,9 +24,10 @@ export class ListItems {
   #item: CollectedBytes | undefined
   readonly #around = new CollectedBytes()
 
-  /** `most`: the length of the longest item in bytes. */
-  constructor(most: number) {
+  /** `most`: the length of the longest item in bytes. `kind`: that of the items; undefined: any. */
+  constructor(most: number, kind?: string) {
     this.#most = most
+    this.#kind = kind
   }
 
   /** Returns the texts of the items that end in these bytes. Throws an Error when an item, or what is around them, is too long. */
@@ -44,6 +48,7 @@ export class ListItems {
           this.#keep(bytes.subarray(start, at + 1))
           start = at + 1
           this.#isItems = beforeItems.test(this.#around.bytes.subarray(-100).toString('latin1'))
+          if (this.#isItems) this.#checkKind()
         }
       } else if (byte === bytesOf.close || byte === bytesOf.closeList) {
         this.#depth--
@@ -63,6 +68,18 @@ export class ListItems {
   /** Returns the page without its items. Throws an Error when the bytes are no page of a list. */
   end(): Page {
     return readPage(this.#around.bytes.toString('utf8'))
+  }
+
+  /** The kind stands before the items, where a server says it: none of another kind is told. */
+  #checkKind(): void {
+    let head: unknown
+    try {
+      head = JSON.parse(`${this.#around.bytes.toString('utf8')}]}`)
+    } catch {
+      // It is no page of a list, which is found at its end.
+      return
+    }
+    checkKind(mapping(head).kind, listKind(this.#kind))
   }
 
   /** Returns the place behind the string that `at` is in; the length of the bytes when they end before it. */

@@ -4,7 +4,7 @@ import { Lines } from './lines.ts'
 import { ListItems } from './list-items.ts'
 import type { MessageFields } from './protobuf-messages.ts'
 import { ProtobufList, ProtobufWatch, protobufStatus } from './protobuf-responses.ts'
-import { eventOf, objectOf, type Page, type ReadEvent, readJson } from './responses.ts'
+import { checkKind, eventOf, objectOf, type Page, type ReadEvent, readJson } from './responses.ts'
 
 /** Reads the response of a watch. */
 export interface WatchReader {
@@ -20,25 +20,29 @@ export interface ListReader {
   end(): Page
 }
 
-/** An encoding. `most`: the length of the longest object in bytes. */
+/** An encoding. `most`: the length of the longest object in bytes. `kind`: that of the objects; what says that it is of another is an Error; undefined: any. */
 export interface ObjectFormat {
-  watch(most: number): WatchReader
-  list(most: number): ListReader
+  watch(most: number, kind?: string): WatchReader
+  list(most: number, kind?: string): ListReader
   /** The message of the `Status` that is the body of a refusal. */
   messageIn(body: Uint8Array): unknown
 }
 
 const json: ObjectFormat = {
-  watch: (most) => {
+  watch: (most, kind) => {
     const lines = new Lines(most)
     return {
       *take(bytes) {
-        for (const line of lines.take(bytes)) yield eventOf(readJson(line))
+        for (const line of lines.take(bytes)) {
+          const event = eventOf(readJson(line))
+          if (event.type !== 'BOOKMARK' && event.type !== 'ERROR') checkKind(event.object.kind, kind)
+          yield event
+        }
       },
     }
   },
-  list: (most) => {
-    const items = new ListItems(most)
+  list: (most, kind) => {
+    const items = new ListItems(most, kind)
     return {
       *take(bytes) {
         for (const text of items.take(bytes)) yield objectOf(text)
@@ -58,8 +62,8 @@ const json: ObjectFormat = {
 }
 
 const protobuf = (fields: MessageFields): ObjectFormat => ({
-  watch: (most) => new ProtobufWatch(most, fields),
-  list: (most) => new ProtobufList(most, fields),
+  watch: (most, kind) => new ProtobufWatch(most, fields, kind),
+  list: (most, kind) => new ProtobufList(most, fields, kind),
   messageIn: protobufStatus,
 })
 

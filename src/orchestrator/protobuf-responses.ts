@@ -4,15 +4,17 @@
  */
 import { CollectedBytes } from '../model/collected-bytes.ts'
 import { fields, type MessageFields, MessageReader, wireTypes } from './protobuf-messages.ts'
-import { eventOf, type Page, pageOf, type ReadEvent } from './responses.ts'
+import { checkKind, eventOf, listKind, type Page, pageOf, type ReadEvent } from './responses.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
 /** The bytes before each object: `k8s` and zero. */
 const magic = [107, 56, 115, 0]
-/** The envelope of an object (`runtime` Unknown), and the number of the field with the object. */
+/** The envelope of an object (`runtime` Unknown): the numbers of the fields with the object and its type. */
 const objectNumber = 2
-const envelopeFields = fields({ [objectNumber]: ['raw', 'bytes'] })
+const typeNumber = 1
+const typeFields = fields({ 2: ['kind', 'word'] })
+const envelopeFields = fields({ [typeNumber]: ['type', typeFields], [objectNumber]: ['raw', 'bytes'] })
 const eventFields = fields({ 1: ['type', 'text'], 2: ['object', fields({ 1: ['raw', 'bytes'] })] })
 /** What is read of the object of a bookmark, of whatever kind. */
 const bookmarkFields = fields({ 1: ['metadata', fields({ 6: ['resourceVersion', 'text'], 12: ['annotations', 'wordByKey'] })] })
@@ -55,13 +57,15 @@ class PendingBytes {
 export class ProtobufWatch {
   readonly #most: number
   readonly #known: MessageFields
+  readonly #kind: string | undefined
   readonly #pending = new PendingBytes()
   readonly #reader = new MessageReader()
 
-  /** `most`: the length of the longest event in bytes. */
-  constructor(most: number, known: MessageFields) {
+  /** `most`: the length of the longest event in bytes. `kind`: that of the objects; undefined: any. */
+  constructor(most: number, known: MessageFields, kind?: string) {
     this.#most = most
     this.#known = known
+    this.#kind = kind
   }
 
   /** Returns the events that end in these bytes; each is read when it is asked for. Throws an Error when one is too long, or is none. */
@@ -92,8 +96,9 @@ export class ProtobufWatch {
     const { type, object } = this.#reader.read(frame, eventFields)
     const raw = (object as Mapping | undefined)?.raw
     if (!(raw instanceof Uint8Array)) throw new Error('the watch has an event without an object')
-    const known = type === 'BOOKMARK' ? bookmarkFields : type === 'ERROR' ? statusFields : this.#known
-    return eventOf({ type, object: this.#reader.read(objectIn(raw, this.#reader), known) })
+    const other = type === 'BOOKMARK' ? bookmarkFields : type === 'ERROR' ? statusFields : undefined
+    const bytes = objectIn(raw, this.#reader, other ? undefined : this.#kind)
+    return eventOf({ type, object: this.#reader.read(bytes, other ?? this.#known) })
   }
 }
 
@@ -107,10 +112,11 @@ export function protobufStatus(body: Uint8Array): unknown {
   }
 }
 
-/** The object in its envelope. */
-function objectIn(bytes: Uint8Array, reader: MessageReader): Uint8Array {
+/** The object in its envelope. `kind`: that of which it has to be. */
+function objectIn(bytes: Uint8Array, reader: MessageReader, kind?: string): Uint8Array {
   if (!hasMagic(bytes)) throw new Error('the server sent no object in protobuf')
-  const { raw } = reader.read(bytes.subarray(magic.length), envelopeFields)
+  const { raw, type } = reader.read(bytes.subarray(magic.length), envelopeFields)
+  checkKind((type as Mapping | undefined)?.kind, kind)
   return raw instanceof Uint8Array ? raw : new Uint8Array()
 }
 
@@ -120,6 +126,7 @@ const hasMagic = (bytes: Uint8Array): boolean => magic.every((byte, at) => bytes
 export class ProtobufList {
   readonly #most: number
   readonly #known: MessageFields
+  readonly #kind: string | undefined
   readonly #pending = new PendingBytes()
   readonly #reader = new MessageReader()
   #hasBegun = false
@@ -127,10 +134,11 @@ export class ProtobufList {
   #rest: number | undefined
   #metadata: Mapping | undefined
 
-  /** `most`: the length of the longest item in bytes. */
-  constructor(most: number, known: MessageFields) {
+  /** `most`: the length of the longest item in bytes. `kind`: that of the items; undefined: any. */
+  constructor(most: number, known: MessageFields, kind?: string) {
     this.#most = most
     this.#known = known
+    this.#kind = kind
   }
 
   /** Returns the objects that end in these bytes. Throws an Error when one, or what is around them, is too long, or the bytes are no list. */
@@ -153,6 +161,8 @@ export class ProtobufList {
       const isItem = this.#rest !== undefined && field.number === numbers.items
       this.#checkLength(field.end - field.start, isList, isItem)
       if (end > all.length) return this.#wait(all.subarray(at), end - at, items)
+      if (this.#rest === undefined && field.number === typeNumber)
+        checkKind(this.#reader.read(all.subarray(field.start, field.end), typeFields).kind, listKind(this.#kind))
       if (isList) this.#rest = field.end - field.start
       else if (this.#rest !== undefined) {
         this.#rest -= end - at

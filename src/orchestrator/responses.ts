@@ -26,6 +26,15 @@ export function readJson(text: string): unknown {
   }
 }
 
+/** Throws an Error when a server sends another kind than it was asked for. Undefined, or no text: nothing is said of the kind. */
+export function checkKind(found: unknown, wanted: string | undefined): void {
+  if (wanted !== undefined && typeof found === 'string' && found !== '' && found !== wanted)
+    throw new Error(`the server was asked for ${wanted} and sent ${found.slice(0, 100)}`)
+}
+
+/** The kind of a list of objects. */
+export const listKind = (kind: string | undefined): string | undefined => kind && `${kind}List`
+
 /** Returns a value of a watch as an event. Throws an Error when it is none. */
 export function eventOf(value: unknown): ReadEvent {
   if (!isMapping(value) || !types.has(value.type) || !isMapping(value.object)) throw new Error('the watch has something that is no event')

@@ -85,6 +85,10 @@ describe('API servers of other clusters that lie', function () {
       },
       said: /./,
     },
+    kinds: {
+      lie: (of) => once(of, () => of.list('pods', [{ metadata: { name: 'pod', namespace: 'shop', resourceVersion: '30' } }])),
+      said: /the server was asked for ServiceList and sent PodList/,
+    },
     odd: {
       lie: (of) => (stream, asked) => {
         if (!asked.isWatch || asked.path.includes('sendInitialEvents')) return of.truth(stream, asked)

@@ -239,7 +239,7 @@ export class FollowedResource<Item = unknown> {
     const refusal = new Refused(this.resource.fields, (found) => this.#tell({ type: 'refused', refusal: found }))
     return {
       answered: (status, headers) => {
-        reader = refusal.answered(status, headers)?.watch(most.object)
+        reader = refusal.answered(status, headers)?.watch(most.object, this.resource.kind)
         if (reader) this.#tell({ type: 'opened' })
         this.#listen()
       },
@@ -271,7 +271,7 @@ export class FollowedResource<Item = unknown> {
   }
 
   #pageEvents(): RequestEvents {
-    return this.#listEvents(this.resource.fields, {
+    return this.#listEvents(this.resource, {
       item: (object) => {
         const item = this.#events.read(object, false)
         if (item) this.#tell({ type: 'listed', item })
@@ -295,37 +295,44 @@ export class FollowedResource<Item = unknown> {
       this.#auditWait?.cancel()
       this.#tell({ type: 'auditFailed', ...failure })
     }
-    const events = this.#listEvents(undefined, {
-      item: (object) => {
-        if (++this.#audited > mostAudited) throw new Error(`a list has more than ${mostAudited} objects`)
-        const known = keyAndVersion(object)
-        if (known) versions.set(...known)
+    // The metadata of objects have a kind of their own.
+    const events = this.#listEvents(
+      {},
+      {
+        item: (object) => {
+          if (++this.#audited > mostAudited) throw new Error(`a list has more than ${mostAudited} objects`)
+          const known = keyAndVersion(object)
+          if (known) versions.set(...known)
+        },
+        heard: () => {
+          this.#auditWait?.cancel()
+          this.#auditWait = deadlineAfter(this.#silences.listMs, () => {
+            this.#audit?.abandon()
+            over({ refusal: undefined, reason: silence(this.#silences.listMs) })
+          }).unref()
+        },
+        received: () => undefined,
+        end: (page) => {
+          this.#auditWait?.cancel()
+          this.#tell({ type: 'auditPage', versions, ...page })
+        },
+        refused: (refusal) => over({ refusal, reason: refusal.reason }),
+        broken: (reason) => over({ refusal: undefined, reason }),
       },
-      heard: () => {
-        this.#auditWait?.cancel()
-        this.#auditWait = deadlineAfter(this.#silences.listMs, () => {
-          this.#audit?.abandon()
-          over({ refusal: undefined, reason: silence(this.#silences.listMs) })
-        }).unref()
-      },
-      received: () => undefined,
-      end: (page) => {
-        this.#auditWait?.cancel()
-        this.#tell({ type: 'auditPage', versions, ...page })
-      },
-      refused: (refusal) => over({ refusal, reason: refusal.reason }),
-      broken: (reason) => over({ refusal: undefined, reason }),
-    })
+    )
     this.#audit = this.#session.send({ method: 'GET', path: listPath(this.resource.path, request), accept: versionTypes }, events)
   }
 
-  /** The events of a request whose answer is a page of a list, whose objects are read as they come. `fields`: those that are known in protobuf. */
-  #listEvents(fields: MessageFields | undefined, list: ListEvents): RequestEvents {
+  /**
+   * The events of a request whose answer is a page of a list, whose objects are read as they come. `fields`: those that are known in protobuf. `kind`: that of
+   * the objects; undefined: any.
+   */
+  #listEvents({ fields, kind }: { readonly fields?: MessageFields; readonly kind?: string }, list: ListEvents): RequestEvents {
     let reader: ListReader | undefined
     const refusal = new Refused(fields, list.refused)
     return {
       answered: (status, headers) => {
-        reader = refusal.answered(status, headers)?.list(most.object)
+        reader = refusal.answered(status, headers)?.list(most.object, kind)
         list.heard()
       },
       received: (bytes) => {
