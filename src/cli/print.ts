@@ -28,3 +28,6 @@ export const printJson = (answer: unknown): void => print(printable(JSON.stringi
 
 /** Whether what is written to standard output may have colours: on a terminal that has some, unless `NO_COLOR` is set. */
 export const isColoured = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+
+/** The width of the terminal that standard output is, in characters; infinite where it is none. */
+export const terminalWidth = (): number => (process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Number.POSITIVE_INFINITY)
