@@ -127,6 +127,20 @@ export interface RoutedCluster {
   readonly because: string
 }
 
+/** What arrives at the endpoints of a cluster. */
+export interface Arrival {
+  readonly cluster: string
+  /** Those of which it is known where they are: at most some hundreds. */
+  readonly endpoints: readonly {
+    readonly address: string
+    readonly port: number
+    /** Whether the connection is mutual TLS of the mesh, by which the destination knows the identity of the caller. */
+    readonly isIdentified: boolean
+  }[]
+  /** The request as it is sent; undefined: a connection without requests. */
+  readonly request: Pick<SentRequest, 'method' | 'host' | 'path' | 'headers'> | undefined
+}
+
 /** Where a proxy sends a request. */
 export interface Routing {
   /** The status that the client receives: 200 stands for any answer of the destination, 0 for a closed connection. */
@@ -145,6 +159,8 @@ export interface Routing {
   readonly tried: readonly TriedRoute[]
   readonly untold: number
   readonly clusters: readonly RoutedCluster[]
+  /** What arrives at the clusters that can take the request. */
+  readonly arrivals: readonly Arrival[]
   /** What the proxy does with the request, and with the answer of the destination. */
   readonly changes: readonly string[]
   /** The filters on the way that may answer or change the request, and whose work is not known. */

@@ -302,8 +302,8 @@ for (const { version, path: binary } of envoyBinaries())
 
     it('requests to subsets, ports and services without endpoints fail as they are said to, with the reason', async () => {
       const reasons = {
-        'to-live': 'it is sent to live.example; policies there decide whether it is let in: authz <proxy of the destination> says',
-        'to-one': 'it is sent to live.example; policies there decide whether it is let in: authz <proxy of the destination> says',
+        'to-live': 'it is sent to live.example; no proxy of the destination is connected here, so its policies are not judged',
+        'to-one': 'it is sent to live.example; no proxy of the destination is connected here, so its policies are not judged',
         'to-two': 'subset two selects none of the 1 endpoint of live.example: no endpoint has its labels',
         'to-three': 'no DestinationRule that counts for live.example here has a subset three',
         'to-empty': 'empty.example has no endpoints on port 80',

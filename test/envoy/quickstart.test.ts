@@ -95,6 +95,21 @@ describe(`the quickstart, Envoy ${version}`, () => {
     const [, setUp = ''] = await one.output.says(/In a second terminal:\n\n {2}\$ (.*)\n/)
     const asked = spawnSync('sh', ['-c', `${setUp} && pilot-discovery proxy-status`], { cwd: temporary, encoding: 'utf8' })
     expect(asked, asked.stderr).to.include({ status: 0, stderr: '3 proxies: 3 SYNCED\n' })
+    const [, url = ''] = await one.output.says(/\$ pilot-discovery explain gateway\.demo (http:\/\/127\.0\.0\.1:\d+\/stock)/)
+    const denied = spawnSync('sh', ['-c', `${setUp} && pilot-discovery explain gateway ${url}`], { cwd: temporary, encoding: 'utf8' })
+    expect(denied.status, denied.stderr).to.equal(1)
+    expect(denied.stdout).to.match(
+      /^GET http\S+ from gateway\.demo\nDENIED: the client receives 403: stock\.demo refuses it: there are ALLOW policies, and no rule of theirs matches\n/,
+    )
+    expect(denied.stdout).to.match(/\ndemo\/stock +0 +ALLOW +does not match +source\.principals is none of cluster\.local\/ns\/demo\/sa\/shop\n/)
+    const served = spawnSync('sh', ['-c', `${setUp} && pilot-discovery explain gateway ${url.replace('/stock', '/')}`], {
+      cwd: temporary,
+      encoding: 'utf8',
+    })
+    expect([served.status, served.stdout.split('\n')[1]]).to.deep.equal([
+      0,
+      'ROUTED: it is sent to shop.demo.svc.cluster.local; the proxy there lets it in',
+    ])
     const policy = join(kept, 'mesh/stock.yaml')
     writeFileSync(policy, readFileSync(policy, 'utf8').replace('sa/shop]', 'sa/shop, cluster.local/ns/demo/sa/gateway]'))
     await until('the gateway to be permitted', async () => (await call('127.0.0.1', port, '/stock')).status === 200)

@@ -165,7 +165,7 @@ describe('commands that ask a running server', () => {
       0,
       [
         'GET http://reviews/x from cart-0.ns',
-        'ROUTED: it is sent to reviews.ns.svc.cluster.local; policies there decide whether it is let in: authz <proxy of the destination> says',
+        'ROUTED: it is sent to reviews.ns.svc.cluster.local; no proxy of the destination is connected here, so its policies are not judged',
       ],
     ])
     const rows = cells(stdout)
@@ -192,6 +192,48 @@ describe('commands that ask a running server', () => {
     service.remove('reviews.yaml')
   })
 
+  it('explain judges the proxies of the destination as authz does, and says where they differ', async () => {
+    const third = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.3', 'shut-0', 'ns', { LABELS: { app: 'shut' } }), true).connect().ready()
+    const rule = (name: string, spec: string) =>
+      `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: {action: DENY, ${spec}}\n`
+    service.write(
+      'judged.yaml',
+      [
+        serviceEntry('one', '10.1.0.1'),
+        serviceEntry('both', '10.1.0.1').replace('address: 10.1.0.1', 'address: 10.1.0.1}, {address: 10.1.0.3'),
+        rule('no-put', "rules: [{to: [{operation: {methods: [PUT], paths: ['/b*']}}]}]"),
+        rule('shut', 'selector: {matchLabels: {app: shut}}, rules: [{}]'),
+        'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: one, namespace: ns}\nspec: {hosts: [one], http: [{match: [{uri: {prefix: /a}}], rewrite: {uri: /b}, route: [{destination: {host: one}}]}, {route: [{destination: {host: one}}]}]}\n',
+      ].join('---\n'),
+    )
+    const explained = (...args: string[]) => run('explain', 'cart-0', ...args)
+    const second = (stdout: string) => stdout.split('\n')[1]
+    await until('the policies', async () => (await explained('one/b', '--method', 'PUT')).code === 1)
+    await until('the routes', async () => (await explained('one/a')).stdout.includes('the path is sent as /b'))
+    const letIn = await explained('one/b')
+    expect([letIn.code, second(letIn.stdout)]).to.deep.equal([0, 'ROUTED: it is sent to one.ns.svc.cluster.local; the proxy there lets it in'])
+    // The destination sees the path that the route writes.
+    const denied = await explained('one/a', '--method', 'PUT')
+    expect(`${denied.code} ${second(denied.stdout)}`).to.match(/^1 DENIED: the client receives 403: web-0\.ns refuses it: \S/)
+    expect(denied.stdout).to.contain('\npolicy:       AuthorizationPolicy ns/no-put (judged.yaml, document 3), rule 0\n')
+    const differing = await explained('both/')
+    expect([differing.code, second(differing.stdout)]).to.deep.equal([
+      0,
+      'ROUTED: it is sent to both.ns.svc.cluster.local; 1 of 2 judged proxies there refuses it',
+    ])
+    expect(
+      cells(differing.stdout)
+        .filter(([name]) => /^(shut|web)-0\.ns$/.test(name ?? ''))
+        .map((row) => row.slice(0, 3)),
+    ).to.deep.equal([
+      ['shut-0.ns', '10.1.0.3:80', 'client receives 403'],
+      ['web-0.ns', '10.1.0.1:80', 'lets it in'],
+    ])
+    third.close()
+    service.remove('judged.yaml')
+    await until('the proxy to be gone', async () => !(await run('proxy-status')).stdout.includes('shut-0'))
+  })
+
   it('explain says why a proxy does not know a host: a Sidecar, exportTo, a mistake in writing; and which ports there are', async () => {
     const entry = serviceEntry('far').replace('namespace: ns', 'namespace: other').replaceAll('far.ns', 'far.other')
     service.write('far.yaml', entry.replace('resolution:', "exportTo: ['.'], resolution:"))
@@ -216,7 +258,7 @@ describe('commands that ask a running server', () => {
   it('explain says which objects made a resource', async () => {
     const { stdout } = await run('explain', 'cart-0', 'outbound|80||a.ns.svc.cluster.local')
     expect(stdout).to.match(
-      /^cart-0 has outbound\|80\|\|a\.ns\.svc\.cluster\.local\n\nPART +OBJECT +REASON\nmakes it +ServiceEntry ns\/a \(entry\.yaml, document 1\)/,
+      /^cart-0\.ns has outbound\|80\|\|a\.ns\.svc\.cluster\.local\n\nPART +OBJECT +REASON\nmakes it +ServiceEntry ns\/a \(entry\.yaml, document 1\)/,
     )
     expect((await run('explain', 'cart-0', '80', '--type', 'rds')).stdout).to.contain('cart-0 has 80\n')
   })

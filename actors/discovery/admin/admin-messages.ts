@@ -30,6 +30,7 @@ import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { DryRun } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
+import { nameOfNode } from '../../../src/model/proxy.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import { decidingKind, type ReferencedExplanation } from '../../../src/policy/explain.ts'
 
@@ -136,13 +137,24 @@ export function outboundRequest(request: ExplainRequestRequest): OutboundRequest
   return typeof described === 'string' ? described : outboundOf(described, request.scheme)
 }
 
-/** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass. */
-export function routingMessage({ policies, routing }: RoutingAnswer): ExplainRequestResponse {
-  const message = messageOf(ExplainRequestResponseSchema, { status: routing.status, decidedBy: routing.decidedBy, reason: routing.reason, routing })
-  if (!policies) return message
+/** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass, then those of the destination. */
+export function routingMessage({ policies, destinations, isRefused, routing }: RoutingAnswer): ExplainRequestResponse {
+  const judged = destinations.map(({ explanation, ...proxy }) => {
+    const { policy, rule, decidedBy, reason, considered } = explanationMessage(explanation)
+    return { ...proxy, ...{ policy, rule, decidedBy, reason, considered } }
+  })
+  const { status, decidedBy, reason } = routing
+  const message = messageOf(ExplainRequestResponseSchema, { status, decidedBy, reason, routing: { ...routing, destinations: judged } })
+  const [refusing] = isRefused ? judged : []
+  if (policies?.status === 200 || !policies) {
+    const considered = policies ? explanationMessage(policies) : undefined
+    const passed = { ...message, considered: considered?.considered ?? [], requestPrincipal: considered?.requestPrincipal ?? '' }
+    if (!refusing) return passed
+    const { nodeId, cluster: _, address: __, port: ___, ...decision } = refusing
+    return { ...passed, ...decision, reason: `${nameOfNode(nodeId)} refuses it: ${decision.reason || decision.decidedBy}` }
+  }
   const decided = explanationMessage(policies)
-  if (policies.status !== 200) return { ...decided, routing: message.routing }
-  return { ...message, considered: decided.considered, requestPrincipal: decided.requestPrincipal }
+  return { ...decided, routing: message.routing }
 }
 
 /** Returns the answer about pushes. */

@@ -143,9 +143,10 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))
       if (request.outbound) {
+        const { sees } = viewerOf(context)
         const sent = outboundRequest(request)
         if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
-        return { ...routingMessage(await routingOf(sources, proxy, sent)), nodeId: proxy.nodeId }
+        return { ...routingMessage(await routingOf(sources, proxy, sent, sees)), nodeId: proxy.nodeId }
       }
       const described = describedRequest(request)
       if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })

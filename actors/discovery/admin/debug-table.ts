@@ -262,9 +262,9 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: `where a proxy sends a request, and why each route does not take it (proxyID; scheme (http or https), ${requestParameters})`,
     shows: 'proxy',
     covers: 'replicas',
-    page: async (sources, query, proxy) => {
+    page: async (sources, query, proxy, sees) => {
       const request = readOutboundRequest(query)
-      return typeof request === 'string' ? new Page(request, undefined, 400) : routingOf(sources, proxy, request)
+      return typeof request === 'string' ? new Page(request, undefined, 400) : routingOf(sources, proxy, request, sees)
     },
   },
   explain: {

@@ -1,12 +1,14 @@
 /** Where a proxy sends a request, of which `mesh.admin.v1.AdminService` and `/debug/routing` are two views. */
 import type { ObjectReference } from '../../../protocols/data.ts'
 import type { Routing, SentRequest } from '../../../protocols/messages/explain.ts'
+import { count } from '../../../src/model/counts.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
-import { explanationOf } from './mesh-answers.ts'
+import { type JudgedProxy, judgedDestination } from './destination-answers.ts'
+import { explanationOf, type Sees } from './mesh-answers.ts'
 import type { PageSources, Placed } from './page-sources.ts'
 
 /** A request that a workload or a client sends. */
@@ -25,7 +27,10 @@ export function outboundOf(described: DescribedRequest, scheme: string): Outboun
 /** Where a request goes, with the objects that routes were made from, and what the policies of a gateway say before. */
 export interface RoutingAnswer {
   readonly policies: ReferencedExplanation | undefined
-  readonly routing: Omit<Routing, 'tried'> & {
+  /** The proxies of the destination that were judged, and whether all of them refuse what may arrive there. */
+  readonly destinations: readonly JudgedProxy[]
+  readonly isRefused: boolean
+  readonly routing: Omit<Routing, 'tried' | 'arrivals'> & {
     readonly tried: readonly (Omit<Routing['tried'][number], 'match' | 'virtualService'> & Made)[]
     readonly unused: readonly (Made & { readonly reason: string })[]
   }
@@ -41,26 +46,42 @@ interface Made {
 const types = [listenerType, routeType, virtualHostType, clusterType, endpointType]
 
 /** Says where a proxy sends a request. */
-export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: OutboundRequest): Promise<RoutingAnswer> {
+export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: OutboundRequest, sees: Sees): Promise<RoutingAnswer> {
   const all = await sources.resourcesOf(proxy)
   const resources = Object.fromEntries(types.map((type) => [type, (all[type] ?? []).map(({ name, element }) => ({ name, element }))]))
   const sent = sentRequest(request)
   const { namespace, nodeId } = proxy
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
-  const { tried, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway })
+  const { tried, arrivals, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway })
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
   const madeFrom = (virtualService: string, field: string): Made => ({ object: from.references?.[virtualService], field })
+  const { proxies, notJudged, isWhole } = await judgedDestination(sources, proxy, arrivals, sees)
+  const refusing = proxies.filter(isRefusal)
+  const isRefused = isWhole && refusing.length === proxies.length
+  const verdict = verdictOf(proxies.length, refusing.length)
   return {
+    ...{ destinations: proxies, isRefused },
     policies: isGateway ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port }) : undefined,
     routing: {
       ...routing,
+      reason: [routing.reason, ...verdict, ...(notJudged === '' ? [] : [notJudged])].join('; '),
       tried: tried.map(({ match: _, virtualService, ...route }, index) => ({ ...route, ...madeFrom(virtualService, from.fields?.[index] ?? '') })),
       unused: (from.unused ?? []).map(({ virtualService, field, reason }) => ({ ...madeFrom(virtualService, field), reason })),
     },
   }
+}
+
+/** Whether a proxy of the destination refuses a request. An external authorizer has the last word on what it is asked about. */
+const isRefusal = ({ explanation: { status, decidedBy } }: JudgedProxy): boolean => status !== 200 && decidedBy !== 'external authorizer'
+
+/** What the judged proxies of the destination do, in words. */
+function verdictOf(judged: number, refusing: number): string[] {
+  if (judged === 0) return []
+  if (refusing === 0) return [judged === 1 ? 'the proxy there lets it in' : 'the proxies there that were judged let it in']
+  return [`${refusing} of ${count(judged, 'judged proxy', 'judged proxies')} there ${refusing === 1 ? 'refuses' : 'refuse'} it`]
 }
 
 /** The DNS domain of the mesh as a proxy names it: its node id ends with `<namespace>.svc.<domain>`. */

@@ -70,8 +70,19 @@ function claimsOf(text: string): JsonObject {
 }
 
 function decisionText(decision: keyof typeof meanings, answer: ExplainRequestResponse): string {
-  const { status, decidedBy, policy, rule, reason, requestPrincipal, considered } = answer
+  const { status, decidedBy, policy, rule, reason, requestPrincipal } = answer
   const by = policy ? `${objectText(policy)}${rule === undefined ? '' : `, rule ${rule}`}` : decidedBy
+  return [
+    `${coloured(decision, meanings[decision], isColoured())}: ${decision === 'DENIED' && status > 0 ? `the client receives ${status}` : consequences[decision]}`,
+    oneLine(`decided by: ${by}`),
+    ...(reason === '' ? [] : [oneLine(`because: ${reason}`)]),
+    ...(requestPrincipal === '' ? [] : [oneLine(`request principal: ${requestPrincipal}`)]),
+    ...consideredLines(answer),
+  ].join('\n')
+}
+
+/** The rules that were evaluated for a request, as a table after an empty line; none: there are none. */
+export function consideredLines({ considered }: ExplainRequestResponse): string[] {
   const rows = considered.map((each): Cell[] => [
     each.policy ? named(each.policy) : '-',
     String(each.rule),
@@ -79,13 +90,7 @@ function decisionText(decision: keyof typeof meanings, answer: ExplainRequestRes
     each.matched ? { text: 'matches', means: 'good' } : { text: 'does not match', means: 'warning' },
     each.because,
   ])
-  return [
-    `${coloured(decision, meanings[decision], isColoured())}: ${decision === 'DENIED' && status > 0 ? `the client receives ${status}` : consequences[decision]}`,
-    oneLine(`decided by: ${by}`),
-    ...(reason === '' ? [] : [oneLine(`because: ${reason}`)]),
-    ...(requestPrincipal === '' ? [] : [oneLine(`request principal: ${requestPrincipal}`)]),
-    ...(rows.length === 0 ? [] : ['', table(['POLICY', 'RULE', 'ACTION', 'RESULT', 'BECAUSE'], rows, isColoured())]),
-  ].join('\n')
+  return rows.length === 0 ? [] : ['', table(['POLICY', 'RULE', 'ACTION', 'RESULT', 'BECAUSE'], rows, isColoured())]
 }
 
 const named = ({ namespace, name }: ObjectReference): string => `${namespace}/${name}`

@@ -7,6 +7,7 @@ import {
   ExplainRequestResponseSchema,
   type ExplainResourceResponse,
   ExplainResourceResponseSchema,
+  type JudgedProxy,
   type Routing,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { noEffect } from '../../../protocols/messages/explain.ts'
@@ -17,6 +18,7 @@ import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
+import { consideredLines } from './authz.ts'
 import { objectText } from './proxy-status.ts'
 import { headersOf } from './request-flags.ts'
 
@@ -69,7 +71,7 @@ async function explainRequest(client: AdminClient, flags: Flags, proxy: string, 
       hidden: objectsJson(hidden),
     })
   } else print(requestText(nameOf(answer.nodeId, proxy), request, answer, routing, madeFrom, hidden))
-  if (answer.status === 0 || answer.status >= 400) process.exitCode = 1
+  if (wordOf(answer).means === 'bad') process.exitCode = 1
 }
 
 const objectsJson = (objects: readonly ExplainedObject[]) => objects.map((each) => toJson(ExplainedObjectSchema, each, { alwaysEmitImplicit: true }))
@@ -138,14 +140,17 @@ async function hiddenFrom(client: AdminClient, proxy: string, { routes, hosts, i
   const found = new Map<string, ExplainedObject>()
   for (const { type, name } of asked) {
     const { objects } = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name }))
-    const ofHost = objects.filter(({ object, reason }) => reason !== '' && reason !== noEffect && hosting.has(object?.kind ?? ''))
+    const ofHost = objects.filter(({ object, reason }) => reason !== '' && reason !== noEffect && hosting[type]?.has(object?.kind ?? ''))
     for (const each of ofHost) found.set(each.object ? objectText(each.object) : '', each)
   }
   return [...found.values()]
 }
 
-/** The kinds that give a proxy hosts and routes. */
-const hosting: ReadonlySet<string> = new Set(['Service', 'ServiceEntry', 'VirtualService'])
+/** The kinds that give a proxy hosts, by the type of resource that is asked about: a VirtualService has a part in routes. */
+const hosting: Readonly<Record<string, ReadonlySet<string>>> = {
+  cds: new Set(['Service', 'ServiceEntry']),
+  vhds: new Set(['Service', 'ServiceEntry', 'VirtualService']),
+}
 
 function requestText(
   proxy: string,
@@ -155,7 +160,7 @@ function requestText(
   madeFrom: readonly MadeFrom[],
   hidden: readonly ExplainedObject[],
 ): string {
-  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused, changes, unjudged } = routing
+  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused, changes, unjudged, destinations } = routing
   const facts = [
     ['listener', listener === '' ? '' : `${listener}${filterChain === '' ? '' : `, filter chain ${filterChain}`}`],
     ['routes', routes],
@@ -184,6 +189,8 @@ function requestText(
         because || '-',
       ]),
     ),
+    ...section(['DESTINATION', 'ENDPOINT', 'RESULT', 'DECIDED BY', 'BECAUSE'], destinations.map(destinationRow)),
+    ...(wordOf(answer).text === 'DENIED' ? consideredLines(answer) : []),
     ...section(['TYPE', 'RESOURCE', 'PART', 'OBJECT'], made),
     ...section(
       ['OBJECT', 'NOT SEEN BY THE PROXY, BECAUSE'],
@@ -192,19 +199,32 @@ function requestText(
   ].join('\n')
 }
 
+/** What a proxy of the destination does with a request. */
+function destinationRow({ nodeId, address, port, status, decidedBy, policy, rule, reason }: JudgedProxy): Cell[] {
+  const isAsked = decidedBy === 'external authorizer'
+  const means = isAsked ? 'warning' : status === 200 ? 'good' : 'bad'
+  const by = policy ? `${objectText(policy)}${rule === undefined ? '' : `, rule ${rule}`}` : decidedBy
+  const text = isAsked ? 'asks the authorizer' : status === 200 ? 'lets it in' : status === 0 ? 'closes the connection' : `client receives ${status}`
+  return [nameOfNode(nodeId), `${address}:${port}`, { text, means }, by, reason || '-']
+}
+
 /** What becomes of a request, in a word, and whether that is good. */
 function wordOf({ status, decidedBy }: ExplainRequestResponse): Exclude<Cell, string> {
   if (decidedBy === 'unknown') return { text: 'UNKNOWN', means: 'warning' }
-  if (status === 0 || status >= 400) return { text: 'FAILS', means: 'bad' }
+  if (decidedBy === 'external authorizer') return { text: 'ASKED', means: 'warning' }
+  if (status === 0 || status >= 400) return { text: deciders.has(decidedBy) ? 'DENIED' : 'FAILS', means: 'bad' }
   return { text: isSentOn(decidedBy) ? 'ROUTED' : 'ANSWERED', means: 'good' }
 }
+
+/** Those that decide by policies. */
+const deciders: ReadonlySet<string> = new Set(['proxy', 'PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy'])
 
 const isSentOn = (decidedBy: string): boolean => decidedBy === 'destination' || decidedBy === 'cluster'
 
 /** What the client receives, in the first line. */
 function outcome(answer: ExplainRequestResponse): string {
   const { status, reason, decidedBy } = answer
-  const isAny = status === 200 && (isSentOn(decidedBy) || decidedBy === 'unknown')
+  const isAny = decidedBy === 'external authorizer' || (status === 200 && (isSentOn(decidedBy) || decidedBy === 'unknown'))
   const received = isAny ? '' : status === 0 ? 'the connection is closed: ' : `the client receives ${status}: `
   const { text, means } = wordOf(answer)
   return `${coloured(text, means, isColoured())}: ${received}${oneLine(reason)}`

@@ -211,3 +211,31 @@ function pathSentOn({ match }: Route, { prefixRewrite, regexRewrite }: RouteActi
   if (prefixRewrite === '') return path
   return kind === 'prefix' || kind === 'pathSeparatedPrefix' ? prefixRewrite + path.slice((value as string).length) : prefixRewrite
 }
+/** A request as a destination of a route receives it, as far as the route changes it. A header whose value is made by Envoy is left out. */
+export function requestSentOn({ table, host, route }: Passed, cluster: string, request: RoutedRequest): RoutedRequest {
+  if (route.action.case !== 'route') return request
+  const action = route.action.value
+  const targets = action.clusterSpecifier.case === 'weightedClusters' ? action.clusterSpecifier.value.clusters : []
+  const target = targets.find(({ name }) => name === cluster)
+  const places = [...(target ? [target] : []), route, host, table]
+  const headers: Record<string, string> = { ...request.headers }
+  for (const { requestHeadersToAdd, requestHeadersToRemove } of places) {
+    for (const name of requestHeadersToRemove) delete headers[name.toLowerCase()]
+    for (const { header, appendAction } of requestHeadersToAdd)
+      addHeader(headers, header?.key.toLowerCase() ?? '', header?.value ?? '', Number(appendAction))
+  }
+  return {
+    ...request,
+    headers,
+    path: pathSentOn(route, action, request),
+    authority: literalHost(action) || (target && literalHost(target)) || request.authority,
+  }
+}
+
+/** Adds a header as `envoy.config.core.v3.HeaderValueOption.HeaderAppendAction` says: 0 appends, 1 adds what is not there, 3 overwrites what is, 2 does either. */
+function addHeader(headers: Record<string, string>, name: string, value: string, action: number): void {
+  const before = headers[name]
+  if ((action === 1 && before !== undefined) || (action === 3 && before === undefined)) return
+  if (value.includes('%')) delete headers[name]
+  else headers[name] = action === 0 && before !== undefined ? `${before},${value}` : value
+}

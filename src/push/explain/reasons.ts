@@ -20,7 +20,7 @@ import { choose } from '../../snapshot/visible-services.ts'
 import { filtersFor, selectedFilters } from '../../xds/envoy-filter/selection.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
-import { clusterType, endpointType } from '../../xds/type-urls.ts'
+import { clusterType, endpointType, routeType, virtualHostType } from '../../xds/type-urls.ts'
 import type { Planner } from '../planner.ts'
 
 /** Knows why objects were left out. */
@@ -164,7 +164,9 @@ export class Reasons {
     if (!isExported(resolved.exportTo, mesh.defaultVirtualServiceExportTo, route.namespace, this.#viewer))
       return `exportTo does not make it visible in namespace ${this.#viewer} (V1 in docs/resources.md)`
     const isOfProxy = (gateway: string) => (this.#input.node.type === 'router' ? this.#proxy?.gateways.includes(gateway) : gateway === 'mesh')
-    if (!resolved.gateways.some(isOfProxy)) return 'its gateways are not those of the proxy'
+    if (!resolved.gateways.some(isOfProxy)) return `its gateways are not those of the proxy: ${resolved.gateways.join(', ')}`
+    const elsewhere = this.#otherPorts(resolved)
+    if (elsewhere !== undefined) return elsewhere
     const egress = this.#view?.egress ?? []
     for (const { virtualServices: there } of egress)
       for (const host of resolved.hosts) {
@@ -176,6 +178,17 @@ export class Reasons {
     return typeUrl === clusterType || typeUrl === endpointType
       ? 'a VirtualService has a part in clusters and endpoints only where a Sidecar imports it'
       : undefined
+  }
+
+  /** Why the Gateways of a VirtualService give a gateway no routes on the port that is asked about; undefined: one of them may. */
+  #otherPorts({ gateways }: ResolvedVirtualService): string | undefined {
+    const { typeUrl, name, node } = this.#input
+    if (node.type !== 'router' || (typeUrl !== virtualHostType && typeUrl !== routeType)) return undefined
+    const [, port] = (typeUrl === virtualHostType ? /:(\d+)$/ : /^https?\.(\d+)/).exec(name) ?? []
+    const own = this.#snapshot.gateways.filter((gateway) => gateways.includes(`${gateway.namespace}/${gateway.name}`))
+    const ports = [...new Set(own.flatMap(({ spec }) => spec.servers.map((server) => server.port.number)))]
+    if (port === undefined || own.length === 0 || ports.includes(Number(port))) return undefined
+    return `its gateways are ${own.map(configKey).join(', ')}, with port ${ports.join(', ')}: port ${port} is of another`
   }
 
   #ofSidecar(sidecar: Sidecar): string | undefined {

@@ -5,7 +5,7 @@ import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v
 import type { LbEndpoint } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
-import type { RoutedCluster } from '../../../protocols/messages/explain.ts'
+import type { Arrival, RoutedCluster } from '../../../protocols/messages/explain.ts'
 import { count } from '../../model/counts.ts'
 import { isSniName, outboundCluster } from '../../xds/names.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
@@ -22,6 +22,20 @@ export function routedCluster({ name, weight }: WeightedCluster, sent: SentResou
   const isResolved = assignment !== undefined || isEds(cluster)
   const because = isResolved && endpoints.length === 0 ? emptiness(name, sent) : ''
   return { name, weight, tls: tlsOf(cluster, endpoints), endpoints: endpoints.length, healthy, because }
+}
+
+/** The maximum number of endpoints of a cluster that are told. */
+const mostEndpoints = 500
+
+/** The endpoints of a cluster, where these are addresses that the proxy was sent. */
+export function endpointsOf(name: string, sent: SentResources): Arrival['endpoints'] {
+  const cluster = sent.named(clusterType, name, ClusterSchema)
+  const all = (cluster && assignmentOf(cluster, sent)?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)) ?? []
+  return all.slice(0, mostEndpoints).flatMap((endpoint) => {
+    const at = endpoint.hostIdentifier.case === 'endpoint' ? endpoint.hostIdentifier.value.address?.address : undefined
+    if (!cluster || at?.case !== 'socketAddress' || at.value.portSpecifier.case !== 'portValue') return []
+    return { address: at.value.address, port: at.value.portSpecifier.value, isIdentified: kindTo(cluster, endpoint) === meshTls }
+  })
 }
 
 /** `UNHEALTHY`, `DRAINING` and `TIMEOUT` of `envoy.config.core.v3.HealthStatus`. */
@@ -71,17 +85,22 @@ function emptiness(name: string, sent: SentResources): string {
 }
 
 /** What connections to the endpoints of a cluster are. */
-function tlsOf({ transportSocket, transportSocketMatches }: Cluster, endpoints: readonly LbEndpoint[]): string {
-  if (transportSocketMatches.length === 0) return kindOf(transportSocket)
-  const kinds = endpoints.map((endpoint) => {
-    const labels = endpoint.metadata?.filterMetadata['envoy.transport_socket_match'] ?? {}
-    const match = transportSocketMatches.find(({ match: wanted = {} }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
-    return kindOf(match ? match.transportSocket : transportSocket)
-  })
+function tlsOf(cluster: Cluster, endpoints: readonly LbEndpoint[]): string {
+  if (cluster.transportSocketMatches.length === 0) return kindOf(cluster.transportSocket)
+  const kinds = endpoints.map((endpoint) => kindTo(cluster, endpoint))
   const counts = [...Map.groupBy(kinds, (kind) => kind)].map(([kind, { length }]) => [kind, length] as const)
   if (counts.length === 1) return counts[0]?.[0] ?? ''
   return counts.map(([kind, number]) => `${kind} to ${number}`).join(', ')
 }
+
+/** What a connection to one endpoint is. */
+function kindTo({ transportSocket, transportSocketMatches }: Cluster, endpoint: LbEndpoint): string {
+  const labels = endpoint.metadata?.filterMetadata['envoy.transport_socket_match'] ?? {}
+  const match = transportSocketMatches.find(({ match: wanted = {} }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
+  return kindOf(match ? match.transportSocket : transportSocket)
+}
+
+const meshTls = 'mutual TLS of the mesh'
 
 function kindOf(socket: TransportSocket | undefined): string {
   const packed = socket?.configType.case === 'typedConfig' ? socket.configType.value : undefined
@@ -89,7 +108,7 @@ function kindOf(socket: TransportSocket | undefined): string {
   if (!packed.typeUrl.endsWith(`/${UpstreamTlsContextSchema.typeName}`)) return socket?.name ?? ''
   const { commonTlsContext, sni } = fromBinary(UpstreamTlsContextSchema, packed.value)
   const { alpnProtocols = [], tlsCertificateSdsSecretConfigs = [], tlsCertificates = [] } = commonTlsContext ?? {}
-  if (alpnProtocols.includes('istio')) return 'mutual TLS of the mesh'
+  if (alpnProtocols.includes('istio')) return meshTls
   const named = sni === '' ? '' : ` (SNI ${sni})`
   return `${tlsCertificateSdsSecretConfigs.length + tlsCertificates.length > 0 ? 'mutual TLS' : 'TLS'}${named}`
 }

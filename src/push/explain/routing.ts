@@ -2,15 +2,15 @@
 import { type JsonObject, toJsonString } from '@bufbuild/protobuf'
 import { type Route, RouteMatchSchema, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import type { RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
+import type { Arrival, RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
 import { suggestion } from '../../model/edit-distance.ts'
 import { completeHost } from '../../model/match.ts'
 import { normalizePath } from '../../policy/paths.ts'
 import { blackHole, hostOf, passthrough } from '../../xds/names.ts'
 import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
-import { onTheWay, type Passed } from './on-the-way.ts'
-import { routedCluster } from './routed-cluster.ts'
+import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
+import { endpointsOf, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
 import { isCatchAll, type LeadsTo, portsOf, takenConnection, type WeightedCluster } from './taken-connection.ts'
 
@@ -34,7 +34,7 @@ export function routing(input: RoutingInput): Routing {
   const taken = takenConnection(listeners, asked, knows)
   const nowhere: Unanswered = {
     ...{ listener: '', filterChain: '', routes: '', virtualHost: '', domain: '' },
-    ...{ tried: [], untold: 0, clusters: [], changes: [], unjudged: [], isKnown: false, hosts },
+    ...{ tried: [], untold: 0, clusters: [], arrivals: [], changes: [], unjudged: [], isKnown: false, hosts },
   }
   if (!taken) return { ...nowhere, status: 0, decidedBy: 'listener', reason: others }
   const { listener, chain, leadsTo } = taken
@@ -129,9 +129,18 @@ function routed(at: Unanswered, { table, manager, isGateway }: Entered, request:
   const told = { ...known, tried: triedRoutes(routes, index), untold: Math.max(0, routes.length - mostRoutes) }
   const taking = routes[index]
   if (!taking) return { ...told, status: 404, decidedBy: 'route', reason: isKnown ? 'no route matches' : unknown }
-  const { answer, ...way } = onTheWay({ manager, table, host: found.host, route: taking.route }, request, isGateway)
+  const passed = { manager, table, host: found.host, route: taking.route }
+  const { answer, ...way } = onTheWay(passed, request, isGateway)
   if (answer) return { ...told, ...way, ...answer, decidedBy: 'route' }
-  return answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `)
+  const decided = answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `)
+  return { ...decided, arrivals: decided.arrivals.map((arrival) => ({ ...arrival, request: arriving(passed, arrival.cluster, request) })) }
+}
+
+/** A request as it is sent to a cluster. */
+function arriving(passed: Passed, cluster: string, request: RoutedRequest): Arrival['request'] {
+  const { method, authority, path, query, headers } = requestSentOn(passed, cluster, request)
+  const values = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
+  return { method, host: authority, path: query === '' ? path : `${path}?${query}`, headers: values }
 }
 
 /** The routes in order; one that would match too is taken before. */
@@ -206,12 +215,13 @@ function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: Sent
       decidedBy: 'cluster',
       reason: `${unknown}${[...new Set(told.clusters.map(({ because }) => because))].join('; ')}`,
     }
-  return { ...told, status: 200, decidedBy: 'destination', reason: `${unknown}${sentOn(usable)}` }
+  const arrivals = usable.map(({ name }) => ({ cluster: name, endpoints: endpointsOf(name, sent), request: undefined }))
+  return { ...told, arrivals, status: 200, decidedBy: 'destination', reason: `${unknown}${sentOn(usable)}` }
 }
 
-/** Where a request goes. Whether it is let in is decided there, by policies that the proxy that sends it does not have. */
+/** Where a request goes. Whether it is let in is decided there, by policies of the proxies of the destination. */
 function sentOn(clusters: readonly RoutedCluster[]): string {
   const hosts = [...new Set(clusters.map(({ name }) => hostOf(clusterType, name) || name))]
   const more = hosts.length > mostHosts ? ` and ${hosts.length - mostHosts} more` : ''
-  return `it is sent to ${hosts.slice(0, mostHosts).join(', ')}${more}; policies there decide whether it is let in: authz <proxy of the destination> says`
+  return `it is sent to ${hosts.slice(0, mostHosts).join(', ')}${more}`
 }

@@ -9,7 +9,7 @@ import { readNode } from '../../../../src/model/proxy.ts'
 import { digestOf, explainInput } from '../../../../src/push/explain/candidates.ts'
 import { explain } from '../../../../src/push/explain/trial.ts'
 import { Planner } from '../../../../src/push/planner.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../../src/xds/type-urls.ts'
 import { runs } from '../../../harness/seed.ts'
 import { names, testSettings } from '../../../harness/settings.ts'
 
@@ -73,6 +73,28 @@ describe('an explanation', () => {
       'Sidecar/ns/of-q': 'its selector does not match the proxy',
     })
     expect(answer.objects[0]).to.include({ namespace: 'ns', source: 'files', place: objects[0]?.place })
+  })
+
+  it('names the Gateways of a VirtualService that have another port than the one that is asked about', () => {
+    const gateway = (name: string, port: number) =>
+      object('Gateway', `ns/${name}`, `{selector: {app: edge}, servers: [{port: {number: ${port}, name: http, protocol: HTTP}, hosts: ["*"]}]}`)
+    const objects = [
+      service('ns/a', 'a.example', endpoints),
+      gateway('one', 8000),
+      gateway('two', 9000),
+      object('VirtualService', 'ns/v', '{hosts: [a.example], gateways: [one], http: [{route: [{destination: {host: a.example}}]}]}'),
+    ]
+    const planner = planned(objects)
+    const id = 'router~10.1.0.2~edge.ns~ns.svc.cluster.local'
+    planner.connect('edge', readNode({ id, metadata: { NAMESPACE: 'ns', LABELS: { app: 'edge' } }, locality: undefined }, names, false))
+    const reason = (typeUrl: string, name: string) => {
+      const input = explainInput(planner, 'edge', typeUrl, name)
+      return input && said(explain(structuredClone(input), () => false))['VirtualService/ns/v']
+    }
+    const wanted = 'its gateways are Gateway/ns/one, with port 8000: port 9000 is of another'
+    expect(reason(virtualHostType, 'http.9000/a.example:9000')).to.equal(wanted)
+    expect(reason(routeType, 'http.9000')).to.equal(wanted)
+    expect(reason(routeType, 'http.8000')).to.equal('changed')
   })
 
   it('names what keeps a resource from a proxy', () => {
