@@ -260,7 +260,7 @@ describe('commands that ask a running server', () => {
     expect(stdout).to.match(
       /^cart-0\.ns has outbound\|80\|\|a\.ns\.svc\.cluster\.local\n\nPART +OBJECT +REASON\nmakes it +ServiceEntry ns\/a \(entry\.yaml, document 1\)/,
     )
-    expect((await run('explain', 'cart-0', '80', '--type', 'rds')).stdout).to.contain('cart-0 has 80\n')
+    expect((await run('explain', 'cart-0', '80', '--type', 'rds')).stdout).to.contain('cart-0.ns has 80\n')
   })
 
   it('answers in JSON, errors too', async () => {
