@@ -12,6 +12,9 @@ import { suggestion } from '../src/model/edit-distance.ts'
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
 const plugins = ['help', 'autocomplete', 'not-found']
 
+/** The plugin that tells people of an unknown command, on stderr, and asks them whether the nearest one is meant. */
+const asking = 'not-found'
+
 /**
  * Runs the command in the command line, or `help` when there is none or help is requested. The commands are the files in `folder`; a built
  * package has a manifest of them there, so that only the module of the command is loaded. An error is written to stderr as `Error: ...` or
@@ -27,10 +30,10 @@ export async function runCommand(given, folder, about) {
     known = config.commands.filter(({ hidden }) => !hidden).map(({ id }) => id.replaceAll(':', ' '))
     const found = findCommand(given, config.commands)
     if (found) await config.runCommand(found.id, found.argv)
-    else await runPlugin(given, await configOf(folder, about, plugins))
+    else await runPlugin(given, await configOf(folder, about, asksForJson(given) ? plugins.filter((name) => name !== asking) : plugins))
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
-    const message = messageOf(error, given, known)
+    const message = messageOf(error, given, known, about.bin)
     if (asksForJson(given)) process.stdout.write(`${JSON.stringify({ error: message }, null, 2)}\n`)
     // The library colours its own errors.
     else process.stderr.write(`Error: ${error?.oclif ? message : printable(message)}\n`)
@@ -106,7 +109,9 @@ const asksForJson = (given) => given.slice(0, given.includes('--') ? given.index
  * Returns the message of an error without what the library adds: the flag, which our messages name, and advice. Of an unknown command it has the nearest of
  * those that are known.
  */
-function messageOf(error, given, known) {
+function messageOf(error, given, known, bin) {
+  const unknown = /^command (.*) not found$/s.exec(error?.oclif ? error.message : '')?.[1]
+  if (unknown !== undefined) return `${JSON.stringify(unknown.replaceAll(':', ' ').slice(0, 100))} is not a ${bin} command${nearCommand(given, known)}`
   const [message] = String(error?.message ?? error)
     .replace(/^Parsing --\S+ \n\t/, '')
     .split(/\n\nNote: |\nSee more help/)

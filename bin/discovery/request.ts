@@ -1,7 +1,7 @@
 /** `pilot-discovery request`. */
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
 import { printPage } from '../../src/cli/print.ts'
-import { requestArgs, requestLine } from '../../src/cli/request-args.ts'
+import { requestArgs, requestFlags, requestLine } from '../../src/cli/request-args.ts'
 import { meshClusterFlags } from '../../src/cli/server-flags.ts'
 
 /** Sends a request to the admin socket of the server on this machine, or to a replica in a cluster. */
@@ -14,12 +14,12 @@ export class Request extends DiscoveryCommand {
     '<%= config.bin %> <%= command.id %> POST /debug/adsz push=true',
     '<%= config.bin %> <%= command.id %> GET /debug/syncz --cluster',
   ]
-  static override flags = meshClusterFlags
+  static override flags = { ...meshClusterFlags, ...requestFlags }
   static override args = requestArgs('request body: a form such as name=value&other=value')
 
   override async run(): Promise<void> {
     const { args, flags } = await this.line(Request)
     const { askedPage } = await import('../../actors/discovery/commands/asked-page.ts')
-    printPage(await askedPage(flags, { ...requestLine(args), form: args.body }))
+    printPage(await askedPage(flags, { ...requestLine(args), form: args.body }), flags.json)
   }
 }

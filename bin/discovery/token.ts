@@ -2,7 +2,7 @@
 import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
 import { tokenFlags } from '../../src/cli/discovery-flags.ts'
 import { tokenOrder } from '../../src/cli/discovery-options.ts'
-import { print } from '../../src/cli/print.ts'
+import { print, printJson } from '../../src/cli/print.ts'
 
 /** Issues a token for a workload, and prints it or writes it to a file. */
 export class Token extends DiscoveryCommand {
@@ -20,6 +20,7 @@ export class Token extends DiscoveryCommand {
     const order = tokenOrder(flags)
     const { issueToken } = await import('../../actors/discovery/tokens/token-issuer.ts')
     const token = await issueToken(order)
-    if (order.output === '') print(token)
+    if (flags.json) printJson(order.output === '' ? { token } : { file: order.output })
+    else if (order.output === '') print(token)
   }
 }

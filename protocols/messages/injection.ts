@@ -70,4 +70,6 @@ export interface InjectOrder {
   readonly meshNamespace: string
   readonly revision: string
   readonly nativeSidecars: boolean
+  /** Whether the documents are written as a List in JSON, in place of each as it was written. */
+  readonly json: boolean
 }

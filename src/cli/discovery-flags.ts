@@ -119,4 +119,5 @@ export const tokenFlags = {
     default: '',
     description: 'file to which the token is written, readable by this user only; it is printed when not given',
   }),
+  json: toggle({ description: 'prints the token, or the file that has it, as JSON, and errors too' }),
 }

@@ -16,5 +16,6 @@ export const injectFlags = {
   }),
   meshNamespace: text({ default: '', description: 'namespace of the control plane in the cluster; POD_NAMESPACE when not given' }),
   revision: text({ default: '', description: 'revision of the control plane; REVISION when not given' }),
+  json: toggle({ description: 'prints the documents as a List in JSON, and errors as JSON' }),
   nativeSidecars: toggle({ description: 'runs the agent as a container that starts before the others and ends after them' }),
 }

@@ -16,11 +16,24 @@ export function endWhenUnwritten(status: number): void {
   })
 }
 
-/** Writes the body of a response. Throws an Error with status and body when the status is above 399, except 404. */
-export function printPage({ status, body }: { readonly status: number; readonly body: string }): void {
+/**
+ * Writes the body of a response. `isJson`: as a JSON value with its status, in which a body of JSON is that value, and any other a text. Throws an Error
+ * with status and body when the status is above 399, except 404.
+ */
+export function printPage({ status, body }: { readonly status: number; readonly body: string }, isJson = false): void {
   const text = body.replace(/\n$/, '')
   if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${text}`)
-  print(text)
+  // A body of JSON stays as it is written: numbers beyond 2^53 would become others.
+  print(isJson ? printable(`{\n  "status": ${status},\n  "body": ${isValue(text) ? text : JSON.stringify(text)}\n}`) : text)
+}
+
+function isValue(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Writes an answer for programs, which a terminal shows as it is. */

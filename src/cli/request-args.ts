@@ -1,5 +1,6 @@
-/** The arguments of the commands `request`. */
+/** The arguments and flags of the commands `request`. */
 import { string } from '@oclif/core/args'
+import { toggle } from './flags.ts'
 
 /** Returns the arguments; `body` says what the request body is. */
 export const requestArgs = (body: string) => ({
@@ -7,6 +8,9 @@ export const requestArgs = (body: string) => ({
   path: string({ description: 'request path', required: true, ignoreStdin: true }),
   body: string({ description: body, ignoreStdin: true }),
 })
+
+/** Flags of both. */
+export const requestFlags = { json: toggle({ description: 'prints status and body as JSON, and errors too' }) }
 
 /** Returns the method in capitals and the path with its slash. */
 export const requestLine = ({ method, path }: { readonly method: string; readonly path: string }) => ({

@@ -35,19 +35,28 @@ export interface InjectedDocuments {
 }
 
 /**
- * Injects all documents of a text, and those of lists in it. Documents without pods are returned as they were written. Throws an Error that
- * names the document and the reason.
+ * Injects all documents of a text, and those of lists in it. Documents without pods are returned as they were written; with `asList` all are the items
+ * of one List in JSON. Throws an Error that names the document and the reason.
  */
-export function injectDocuments(content: string, namespace: string, settings: InjectionSettings): InjectedDocuments {
+export function injectDocuments(content: string, namespace: string, settings: InjectionSettings, asList = false): InjectedDocuments {
   const notices: string[] = []
   const isJson = /^\s*\{/.test(content)
-  const texts = readDocumentTexts(content)
-  const written = texts.map((document, index) => {
-    if ('error' in document) throw new Error(`document ${index + 1}: ${document.error}`)
-    const injected = injectValue(document.value, { namespace, settings, notices, place: `document ${index + 1}` })
+  const items: unknown[] = []
+  const written = readDocumentTexts(content).map((document, index) => {
+    const place = `document ${index + 1}`
+    if ('error' in document) throw new Error(`${place}: ${document.error}`)
+    const injected = injectValue(document.value, { namespace, settings, notices, place })
+    if (asList) {
+      if (!isMapping(injected)) return ''
+      const inexact = inexactAt(injected)
+      if (inexact !== undefined) throw new Error(`${place}: ${inexact}`)
+      items.push(injected)
+      return ''
+    }
     if (injected === document.value) return document.text
     return isJson ? `${JSON.stringify(injected, null, 2)}\n` : stringify(injected, form)
   })
+  if (asList) return { text: `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)}\n`, notices }
   return { text: written.map((text) => `${text.replace(/^(\uFEFF?---[ \t]*\r?\n)/, '').replace(/\n*$/, '')}\n`).join('---\n'), notices }
 }
 

@@ -116,6 +116,19 @@ describe('pilot-discovery on the command line', () => {
       )
     })
 
+  it('names the unknown command in JSON, and writes nothing else', async () => {
+    const asked = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runCommand([...args, '--json'])
+      expect([code, stderr]).to.deep.equal([255, ''])
+      return JSON.parse(stdout).error
+    }
+    expect(await asked('requst', 'GET')).to.equal('"requst" is not a pilot-discovery command; did you mean "request"?')
+    expect(await asked('proxy-config', 'cluster', 'x')).to.equal(
+      '"proxy-config cluster x" is not a pilot-discovery command; did you mean "proxy-config clusters"?',
+    )
+    expect(await asked('n\u001b[31m')).to.equal('"n\\u001b[31m" is not a pilot-discovery command')
+  })
+
   it('runs the command that it suggests in a terminal with all that was typed behind the unknown one', () => {
     const terminal = '--import=data:text/javascript,process.stdin.isTTY=true'
     const run = (...args: string[]) =>

@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { Proxy as ShownProxy } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../src/cli/admin-client.ts'
+import { shortType } from '../../src/xds/type-urls.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -265,7 +266,12 @@ describe('commands that ask a running server', () => {
 
   it('answers in JSON, errors too', async () => {
     const { proxies } = JSON.parse((await run('proxy-status', '--json')).stdout)
-    expect(proxies.map(({ name, status }: { name: string; status: string }) => [name, status])).to.deep.include(['cart-0.ns', 'SYNCED'])
+    const { stdout: shown } = await run('proxy-status')
+    const [head = [], ...rows] = cells(shown.trimEnd())
+    const states = (types: { status: string; typeUrl: string }[]) => types.map(({ status, typeUrl }) => [shortType(typeUrl), status])
+    expect(proxies.map(({ name, status, types }: { name: string; status: string; types: never[] }) => [name, status, states(types)])).to.deep.equal(
+      rows.map(([name, status, ...cell]) => [name, status, head.slice(2, 6).map((type, at) => [type.toLowerCase(), cell[at]])]),
+    )
     const failed = await run('proxy-status', 'nobody', '--json')
     expect([failed.code, failed.stderr, Object.keys(JSON.parse(failed.stdout))]).to.deep.equal([255, '', ['error']])
     const none = await runCommand(['proxy-status', '--json'])
@@ -280,9 +286,9 @@ describe('commands that ask a running server', () => {
     expect((await run('proxy-status', '--address', address, '--token-file', file)).stderr).to.equal(
       'Error: the server answered: the token is not accepted\n',
     )
-    writeFileSync(file, (await run('token', '-n', 'mesh-system')).stdout)
+    writeFileSync(file, JSON.parse((await run('token', '-n', 'mesh-system', '--json')).stdout).token)
     expect((await run('proxy-status', '--address', address, '--token-file', file)).stdout).to.contain('cart-0.ns')
-    writeFileSync(file, (await run('token', '-n', 'elsewhere')).stdout)
+    expect(JSON.parse((await run('token', '-n', 'elsewhere', '-o', file, '--json')).stdout)).to.deep.equal({ file })
     expect((await run('proxy-status', '--address', address, '--token-file', file)).stdout).to.equal('No proxy is connected.\n')
     expect((await run('proxy-status', '--address', 'a/b')).stderr).to.contain('--address: "a/b" is not an address')
     expect((await run('proxy-status', '--token-file', file)).stderr).to.equal('Error: --token-file needs --address\n')

@@ -56,6 +56,20 @@ describe('pilot-discovery request and the admin socket', () => {
     ])
   })
 
+  it('print status and body as JSON with --json, and errors too', async () => {
+    const [service] = services as [Service]
+    const json = async (...args: string[]) => JSON.parse((await ask(service, ...args, '--json')).stdout)
+    const configz = await json('GET', '/debug/configz')
+    expect([configz.status, Array.isArray(configz.body)]).to.deep.equal([200, true])
+    expect((await json('GET', '/metrics')).body)
+      .to.be.a('string')
+      .that.contains('pilot_services 0')
+    expect(await json('POST', '/debug/sidecarz', 'proxyID=nobody')).to.deep.include({ status: 404 })
+    expect(await json('DELETE', '/debug/configz')).to.deep.equal({
+      error: 'received unsuccessful status code 405: method DELETE is not allowed here; allowed: GET, POST',
+    })
+  })
+
   it('refuse debug pages to cross-site requests of browsers and to rebound host names', async () => {
     const [service] = services as [Service]
     const status = (headers: Record<string, string>, method = 'GET', path = '/debug/adsz') =>

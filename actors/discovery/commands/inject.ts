@@ -49,7 +49,7 @@ export async function runInject(flags: InjectOrder): Promise<void> {
     mesh: given.mesh ?? inCluster.mesh,
   }
   const content = flags.filename === '-' ? await standardInput() : await readBoundedFile(flags.filename, { most: most.documents })
-  const { text, notices } = injectDocuments(content, flags.namespace, {
+  const settings = {
     configuration: configurationOf(texts),
     mesh: meshOf(texts),
     revision,
@@ -58,7 +58,8 @@ export async function runInject(flags: InjectOrder): Promise<void> {
     agent: agentDefaults(features),
     names: meshNames(features.MESH_DOMAIN),
     slow,
-  })
+  }
+  const { text, notices } = injectDocuments(content, flags.namespace, settings, flags.json)
   for (const notice of notices) process.stderr.write(`${oneLine(notice)}\n`)
   if (flags.output === '') process.stdout.write(text)
   else replaceFile(resolve(flags.output), text, 0o644)

@@ -23,6 +23,15 @@ import { cellOf, type State, stateOf, stateText, typeState } from './type-state.
 /** How two types compare: as they are sent to a proxy, others after those. */
 const place = ({ typeUrl }: TypeState): number => (pushOrder.includes(typeUrl) ? pushOrder.indexOf(typeUrl) : pushOrder.length)
 
+/** Types as they are sent to a proxy. */
+const inOrder = (types: readonly TypeState[]): TypeState[] => [...types].sort((one, other) => place(one) - place(other))
+
+/** The fields of a proxy in JSON that are added to. */
+interface ProxyJson {
+  readonly nodeId: string
+  readonly types?: readonly object[]
+}
+
 /** Prints the proxies, or one of them in detail. */
 export async function proxyStatus(flags: ServerFlags & { readonly namespace: string }, proxy: string): Promise<void> {
   const client = new AdminClient(await serverOf(flags))
@@ -31,12 +40,12 @@ export async function proxyStatus(flags: ServerFlags & { readonly namespace: str
   const rows = answer.proxies.map((row) => ({ ...row, name: nameOfNode(row.nodeId), state: stateOf(row) }))
   rows.sort((one, other) => compare(one.name, other.name))
   if (flags.json) {
-    const { proxies = [], replicas = [] } = toJson(ListProxiesResponseSchema, answer) as { proxies?: { nodeId: string }[]; replicas?: object[] }
-    const shown = proxies.map((row, index) => ({
-      name: nameOfNode(row.nodeId),
-      status: stateOf(answer.proxies[index] as ShownProxy),
-      ...row,
-    }))
+    const sorted = { ...answer, proxies: rows.map((row) => ({ ...row, types: inOrder(row.types) })) }
+    const { proxies = [], replicas = [] } = toJson(ListProxiesResponseSchema, sorted) as { proxies?: ProxyJson[]; replicas?: object[] }
+    const shown = proxies.map(({ types = [], ...row }, index) => {
+      const states = sorted.proxies[index]?.types.map(typeState) ?? []
+      return { name: nameOfNode(row.nodeId), status: rows[index]?.state, ...row, types: types.map((type, at) => ({ status: states[at], ...type })) }
+    })
     return printJson({ proxies: shown, replicas })
   }
   warnOfSilent(answer.replicas)
@@ -83,8 +92,7 @@ function details(row: Row, now: number): string {
     ['Agent', version || '-'],
     ...(replica === '' ? [] : [['Replica', replica] as const]),
   ]
-  const types = [...row.types].sort((one, other) => place(one) - place(other))
-  const lines = types.map((type): Cell[] => [
+  const lines = inOrder(row.types).map((type): Cell[] => [
     shortType(type.typeUrl),
     cellOf(typeState(type)),
     type.version || '-',

@@ -23,6 +23,16 @@ const containersAt = (text: string, ...path: string[]) =>
 const variable = (text: string, name: string) => new RegExp(`name: ${name}\\n\\s+value: (\\S+)`).exec(text)?.[1]
 
 describe('injection of documents', () => {
+  it('writes all documents as a List in JSON where that is asked for, those without pods too', () => {
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } }
+    const given = `${stringify(service)}---\n# nothing\n---\n${stringify(workload('apps/v1', 'Deployment'))}`
+    const { kind, items } = JSON.parse(injectDocuments(given, 'shop', settings, true).text)
+    expect([kind, items.length, items[0]]).to.deep.equal(['List', 2, service])
+    expect(items[1]).to.deep.equal(parseAllDocuments(inject(given).text).at(-1)?.toJS())
+    const inexact = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, generation: 9007199254740993}\n'
+    expect(() => injectDocuments(inexact, 'shop', settings, true)).to.throw('document 1: metadata.generation: whole numbers beyond 2^53')
+  })
+
   it('adds the sidecar to each kind with pods', () => {
     for (const [apiVersion, kind] of Object.entries({ Deployment: 0, StatefulSet: 0, DaemonSet: 0, ReplicaSet: 0 }).map(([kind]) => [
       'apps/v1',
