@@ -5,10 +5,12 @@ import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { SidecarSpec } from '../config/kinds/sidecar.ts'
 import type { VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { kindId } from '../config/kinds.ts'
+import { gatewayPath } from '../model/gateway-ports.ts'
 import { completeHost } from '../model/match.ts'
 
-/** The claim to the routes of a host in the mesh, to the policy of a host, to a host as a service. */
+/** The claim to the routes of a host in the mesh, and at the Gateway of a path, to the policy of a host, to a host as a service. */
 export const routesOf = (host: string): string => `routes ${host}`
+export const routesAt = (gateway: string, host: string): string => `routes ${gateway} ${host}`
 export const rulesOf = (host: string): string => `rules ${host}`
 /** The claim to the workloads of a namespace as entries of a service. */
 export const selectingEntries = (namespace: string): string => `selecting entries ${namespace}`
@@ -33,8 +35,9 @@ export function claimsOf(object: ConfigObject, domain: string): readonly string[
   switch (kindId(object)) {
     case 'VirtualService': {
       const { hosts = [], gateways = [] } = object.spec as VirtualServiceSpec
-      if (gateways.length > 0 && !gateways.includes('mesh')) return []
-      return [...new Set(hosts.map((host) => routesOf(completeHost(host, namespace, domain))))]
+      const claim = (gateway: string, host: string) => (gateway === 'mesh' ? routesOf(host) : routesAt(gatewayPath(gateway, namespace), host))
+      const names = hosts.map((host) => completeHost(host, namespace, domain))
+      return [...new Set((gateways.length > 0 ? gateways : ['mesh']).flatMap((gateway) => names.map((host) => claim(gateway, host))))]
     }
     case 'DestinationRule': {
       const host = completeHost((object.spec as DestinationRuleSpec).host, namespace, domain)

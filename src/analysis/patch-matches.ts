@@ -2,12 +2,12 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { ConfigPatch, EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import { suggestion } from '../model/edit-distance.ts'
+import { gatewayPath } from '../model/gateway-ports.ts'
 import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { hostSuggestion } from './near-hosts.ts'
 import { isAbsent, subsetNames, tellMissing } from './references.ts'
-import { gatewayPath } from './route-kinds.ts'
 import type { World } from './world.ts'
 
 type Match = NonNullable<ConfigPatch['match']>

@@ -2,7 +2,7 @@
 import type { ConfigObject, Protocol, Service } from '../../protocols/data.ts'
 import type { GatewayServer, GatewaySpec } from '../config/kinds/gateway.ts'
 import type { VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
-import { isTlsServer, splitServerHost } from '../model/gateway-ports.ts'
+import { gatewayPath, isTlsServer, splitServerHost } from '../model/gateway-ports.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { isHttp, isOpaqueTls, isPlainHttp } from '../model/protocol.ts'
 import type { Tell } from './finding.ts'
@@ -23,10 +23,6 @@ interface Place {
   readonly isServer: boolean
   readonly what: string
 }
-
-/** The path of the Gateway that a VirtualService of a namespace names. */
-export const gatewayPath = (name: string, namespace: string): string =>
-  name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`
 
 /** Whether a server of a Gateway serves a host of a VirtualService of a namespace. */
 export const serverServes = ({ hosts }: GatewayServer, { namespace: own }: Gateway, host: string, namespace: string): boolean =>

@@ -2,14 +2,17 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
+import { gatewayPath } from '../model/gateway-ports.ts'
 import { completeHost } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import { checkAsDelegate, checkDelegate } from './delegates.ts'
 import { checkDestination } from './destinations.ts'
 import type { Tell } from './finding.ts'
+import { checkSharedHosts } from './gateway-routes.ts'
+import { covers, type Restrictions, restrictionsOf, takesAll } from './match-coverage.ts'
 import { labelText, listed, mostNames, servicesOf, someWorkload, tellMissing, tellNoNamespace } from './references.ts'
 import { checkRequestValues } from './request-values.ts'
-import { checkRouteKinds, gatewayPath, serverServes } from './route-kinds.ts'
+import { checkRouteKinds, serverServes } from './route-kinds.ts'
 import { checkRoutedHosts } from './routed-hosts.ts'
 import type { World } from './world.ts'
 
@@ -42,6 +45,7 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
   checkPatterns(spec.http ?? [], tell)
   checkRequestValues(spec.http ?? [], tell)
   checkHosts(object, world, tell)
+  checkSharedHosts(object, world, tell)
   checkRoutedHosts(object, world, tell)
   checkRouteKinds(object, world, tell)
 }
@@ -137,37 +141,6 @@ function checkOrder(routes: readonly HttpRoute[], world: World, tell: Tell): voi
     if (match.length === 0 || own.some(takesAll)) all = at
     for (const [number, each] of own.entries()) before.push({ at: `${at}.match[${number}]`, match: each })
   }
-}
-
-/** The fields of a match that do not restrict it. */
-const unrestricting = new Set(['name', 'statPrefix', 'ignoreUriCase'])
-
-/** What a match asks of a request: the fields that restrict it, as JSON. */
-interface Restrictions {
-  readonly fields: ReadonlyMap<string, string>
-  readonly uri: HttpMatch['uri']
-  readonly ignoresCase: boolean | undefined
-}
-
-const restrictionsOf = (match: HttpMatch): Restrictions => ({
-  fields: new Map(
-    Object.entries(match).flatMap(([field, value]) => (value === undefined || unrestricting.has(field) ? [] : [[field, JSON.stringify(value)]])),
-  ),
-  uri: match.uri,
-  ignoresCase: match.ignoreUriCase,
-})
-
-const takesAll = ({ fields, uri }: Restrictions): boolean => fields.size === 0 || (fields.size === 1 && uri?.prefix === '/')
-
-/** Whether whatever the second one matches is matched by the first one. Told only where it is certain: equal fields, and prefixes of prefixes. */
-function covers(first: Restrictions, second: Restrictions): boolean {
-  for (const [field, written] of first.fields) {
-    if (second.fields.get(field) === written) continue
-    if (field !== 'uri' || first.ignoresCase !== second.ignoresCase) return false
-    const begins = second.uri?.prefix ?? second.uri?.exact
-    if (!first.uri?.prefix || !begins?.startsWith(first.uri.prefix)) return false
-  }
-  return true
 }
 
 /** Tells regular expressions for paths that no path matches: the whole of it has to match, and it begins with a slash. */

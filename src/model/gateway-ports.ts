@@ -60,3 +60,7 @@ export function splitServerHost(text: string, namespace: string): { namespace: s
   const given = text.slice(0, slash)
   return { namespace: given === '.' ? namespace : given, host: text.slice(slash + 1).toLowerCase() }
 }
+
+/** The path of the Gateway that a VirtualService of a namespace names. */
+export const gatewayPath = (name: string, namespace: string): string =>
+  name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`

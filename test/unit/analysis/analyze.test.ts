@@ -260,6 +260,28 @@ describe('the analysis of configuration', () => {
       expect(ordered('{uri: {prefix: /a}, headers: {x: {exact: z}}}', '{uri: {prefix: /a}}')).to.deep.equal([])
       expect(ordered('{uri: {prefix: /A}, ignoreUriCase: true}', '{uri: {prefix: /a}}')).to.deep.equal([])
     })
+
+    it('finds those that older VirtualServices of the host take at a Gateway, where routes that take everything come last', () => {
+      const at = (name: string, match: string, host = 'a.example', more = '') =>
+        routes(`shop/${name}`, host, `gateways: [g], ${more}http: [{${match && `match: [${match}], `}route: [{destination: {host: web}}]}]`)
+      const g = object('Gateway', 'shop/g', '{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}')
+      const shared = (...services: string[]) => found(service('shop/web', http), g, ...services).filter((text) => text.startsWith('IST0130'))
+      const second = ['IST0130 VirtualService/shop/b spec.http[0]']
+      expect(shared(at('a', ''), at('b', ''))).to.deep.equal(second)
+      expect(shared(at('a', '{uri: {prefix: /}}'), at('b', ''))).to.deep.equal(second)
+      expect(shared(at('a', '{uri: {prefix: /x}}'), at('b', '{uri: {prefix: /x/y}}'))).to.deep.equal(second)
+      for (const [one, other] of [
+        [at('a', ''), at('b', '{uri: {prefix: /x}}')],
+        [at('a', '{uri: {prefix: /x}}'), at('b', '')],
+        [at('a', ''), at('b', '', 'b.example')],
+        [at('a', '').replace('[g]', '[other]'), at('b', '')],
+        [at('a', '').replace('route: [{destination: {host: web}}]', 'delegate: {name: d}'), at('b', '')],
+      ] as const)
+        expect(shared(one, other), one).to.deep.equal([])
+      expect(messages(service('shop/web', http), g, at('a', ''), at('b', '')).filter((text) => text.startsWith('no request for'))).to.deep.equal([
+        'no request for a.example at the Gateway shop/g reaches this route: spec.http[0] of the VirtualService shop/a, which is as old and first by name, takes all that it matches; put the routes into one, in order',
+      ])
+    })
   })
 
   it('finds gateways that are not there, hosts that they do not serve, and delegates that are not there', () => {
