@@ -111,7 +111,8 @@ const asksForJson = (given) => given.slice(0, given.includes('--') ? given.index
  */
 function messageOf(error, given, known, bin) {
   const unknown = /^command (.*) not found$/s.exec(error?.oclif ? error.message : '')?.[1]
-  if (unknown !== undefined) return `${JSON.stringify(unknown.replaceAll(':', ' ').slice(0, 100))} is not a ${bin} command${nearCommand(given, known)}`
+  if (unknown !== undefined)
+    return `${JSON.stringify(unknown.replaceAll(':', ' ').slice(0, 100))} is not a ${bin} command${nearCommand(given, known)}`
   const [message] = String(error?.message ?? error)
     .replace(/^Parsing --\S+ \n\t/, '')
     .split(/\n\nNote: |\nSee more help/)
