@@ -61,6 +61,9 @@ export function readRemoteAccess(text: string): { readonly access: ClusterAccess
 function accessIn(text: string): ClusterAccess {
   if (text.length > longestRemoteConfig) throw new Unusable('', `it is longer than ${longestRemoteConfig} characters`)
   const [document, another] = readDocuments(text)
+  // What follows the line may have some of the text.
+  const mistake = document && 'error' in document ? /^not YAML, line \d+/.exec(document.error)?.[0] : undefined
+  if (mistake !== undefined) throw new Unusable('', `it is ${mistake} (no key may stand twice, and there are few aliases)`)
   if (!document || another || !('value' in document) || !isMapping(document.value))
     throw new Unusable('', 'expected one YAML document with a mapping')
   const config = document.value

@@ -102,6 +102,13 @@ describe('the configuration in a remote secret', () => {
     expect(faultOf(config({}, {}, { 'current-context': 'other' }))).to.equal('contexts[0].context.cluster: there is none of this name in clusters')
     for (const text of ['', '[]', 'a', '{a: 1}\n---\n{a: 1}', '{', '\u0000', '['.repeat(50_000)]) expect(faultOf(text)).to.not.equal('accepted')
     expect(faultOf('a'.repeat(longestRemoteConfig + 1))).to.match(/longer than/)
+    const broken: [text: string, line: number][] = [
+      ['users: []\nusers: []', 2],
+      [`a: &a [b, b]\nc: [${'*a,'.repeat(200)}*a]`, 2],
+      ['users:\n  - {name: a\n', 3],
+      [Buffer.from('users: []', 'utf16le').toString('utf8'), 1],
+    ]
+    for (const [text, line] of broken) expect(faultOf(text)).to.contain(`it is not YAML, line ${line} `)
   })
 
   it('never shows in what is said of it', () => {
