@@ -16,10 +16,43 @@ export function buildInfo(): BuildInfo {
   const version = packageVersion()
   return {
     version,
-    revision: process.env.MESH_BUILD_REVISION ?? 'unknown',
+    revision: process.env.MESH_BUILD_REVISION ?? cloneRevision() ?? 'unknown',
     runtime: `node ${process.version}`,
     status: process.env.MESH_BUILD_STATUS ?? 'Source',
     tag: version,
+  }
+}
+
+/**
+ * Returns the commit that a clone is at, when its sources are what runs; changes of them since are not looked for. Undefined elsewhere, for built code too,
+ * which may be of an earlier commit.
+ */
+function cloneRevision(): string | undefined {
+  if (!import.meta.url.endsWith('/src/cli/build-info.ts')) return undefined
+  const inGit = (name: string) => readFileSync(new URL(`../../.git/${name}`, import.meta.url), 'utf8').trim()
+  try {
+    const head = inGit('HEAD')
+    const branch = head.startsWith('ref: ') ? head.slice('ref: '.length) : ''
+    const commit = branch === '' ? head : (textOf(() => inGit(branch)) ?? packed(inGit('packed-refs'), branch))
+    return /^[0-9a-f]{40,64}$/.test(commit) ? commit : undefined
+  } catch {
+    // It is no clone, or one of several folders of it.
+    return undefined
+  }
+}
+
+/** Returns the commit of a branch in the file of those that have none of their own. */
+const packed = (text: string, branch: string): string =>
+  text
+    .split('\n')
+    .find((line) => line.endsWith(` ${branch}`))
+    ?.split(' ')[0] ?? ''
+
+function textOf(read: () => string): string | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
   }
 }
 
