@@ -39,6 +39,9 @@ const oddDocuments = [
   'apiVersion: [\n---\n: :\n---\n\u0000',
 ]
 
+/** Of so few changes the latencies say something. On a busy machine a change takes longer, and fewer are made in the same time. */
+const fewest = 4
+
 /** A node with an unused namespace, many labels and nearly the maximum size. */
 const madeUp = (index: number): ClientNode =>
   sidecarNode(`10.9.${index >> 8}.${index & 255}`, `made-up-${index}`, `nowhere-${index}`, {
@@ -79,22 +82,29 @@ describe('a well-behaved proxy gets its changes in time', () => {
     await control.dispose()
   }
 
-  /** Runs `disturb` beside the well-behaved proxy, and returns the report of that proxy. `isMoved` says whether it has connected again. */
+  /**
+   * Runs `disturb` beside the well-behaved proxy, again until that has had {@link fewest} changes beside it, and returns its report. `isMoved` says
+   * whether it has connected again.
+   */
   async function besides(disturb: (isMoved: () => boolean) => Promise<void>): Promise<GoodProxyReport> {
     const worker = new Worker(new URL('../harness/good-proxy.ts', import.meta.url), {
       workerData: { port: control.grpcPort, dir: control.dir } satisfies GoodProxyData,
     })
     let isReady = false
     let isMoved = false
+    let changes = 0
     let report: GoodProxyReport | undefined
-    worker.on('message', (message: 'ready' | 'moved' | LateChange | GoodProxyReport) => {
+    worker.on('message', (message: 'ready' | 'changed' | 'moved' | LateChange | GoodProxyReport) => {
       if (message === 'ready') isReady = true
+      else if (message === 'changed') changes++
       else if (message === 'moved') isMoved = true
       else if ('late' in message) void tellLate(message)
       else report = message
     })
     await until('the good proxy', () => isReady)
-    await disturb(() => isMoved)
+    const deadline = performance.now() + patienceMs
+    do await disturb(() => isMoved)
+    while (changes < fewest && performance.now() < deadline)
     worker.postMessage('stop')
     // A change that never arrives is given up after the time limit of one `until`.
     await until('the report of the good proxy', () => report !== undefined, 2 * patienceMs)
@@ -127,7 +137,7 @@ describe('a well-behaved proxy gets its changes in time', () => {
     if (process.env.SHOW_LATENCY) console.log(`      ${seen}`)
     // First, since it would explain all that follows.
     expect(closed, seen).to.equal(undefined)
-    expect(latencies.length, seen).to.be.above(3)
+    expect(latencies.length, seen).to.be.at.least(fewest)
     expect(at(0.5), seen).to.be.below(300)
     expect(at(1), seen).to.be.below(1500)
     const actors = await control.debug<{ name: string; restarts: number }[]>('actorsz')

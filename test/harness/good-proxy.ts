@@ -1,7 +1,7 @@
 /**
  * A worker thread with one well-behaved proxy. It repeatedly changes an endpoint and measures how long each change takes to arrive,
- * independently of the load of the test's thread. Posts `ready`, `moved` when it has connected again, a {@link LateChange} when a change
- * takes very long, and a {@link GoodProxyReport} after it receives a message.
+ * independently of the load of the test's thread. Posts `ready`, `changed` when it has a change, `moved` when it has connected again, a {@link LateChange}
+ * when a change takes very long, and a {@link GoodProxyReport} after it receives a message.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -80,6 +80,7 @@ for (let change = 2; !stopped; change++) {
   await until(`change ${change}`, () => isDecided(address)).catch(() => undefined)
   clearTimeout(overdue)
   latencies.push(written.ms())
+  parentPort?.postMessage('changed')
   if (proxy.closed) break
 }
 await until('the end of the test', () => stopped)

@@ -21,6 +21,9 @@ export function hasShell(shell: Shell): boolean {
   }
 }
 
+/** After how long without an answer a line is typed again, in milliseconds: when a command has ended that asked in vain, on a busy machine too. */
+const againMs = 20_000
+
 /** What erases the line that is typed. */
 const eraseLine = '\x15'
 
@@ -50,11 +53,15 @@ export class Terminal {
     await this.output.says('done:1234')
   }
 
-  /** Types the beginning of a line and presses the tabulator; waits until a text is shown after it, and erases the line. */
+  /**
+   * Types the beginning of a line and presses the tabulator; waits until a text is shown after it, and erases the line. Begins again when it is not
+   * shown for long, as a person does: where a server has not answered within two seconds, as on a busy machine, files complete the line, or nothing does.
+   */
   async completes(line: string, shown: string): Promise<void> {
     const output = this.output.fromNow()
     this.type(`${line}\t`)
-    await output.says(shown)
+    const again = setInterval(() => this.type(`${eraseLine}${line}\t`), againMs)
+    await output.says(shown).finally(() => clearInterval(again))
     this.type(eraseLine)
   }
 

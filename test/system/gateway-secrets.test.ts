@@ -230,6 +230,10 @@ describe('gateway secrets', () => {
       put(second, 1)
       await has('that of the source that is left', 1)
       service.write('mesh-config', '')
+      // Waited for, since its push would be counted in the next test.
+      const timesGone = () => client.removed.filter((removed) => removed === `kubernetes://${name}`).length
+      if (delta) await until('it to go with the last source', () => timesGone() >= 2)
+      else await service.output.says(`the actor source/fs${second}: its objects are removed`)
     })
 
     it(`${variant}: are pushed on change to their subscribers, and nothing else to anybody`, async () => {
@@ -256,7 +260,10 @@ describe('gateway secrets', () => {
           .filter((line) => /^pilot_(xds_pushes|push_triggers)\{/.test(line) && !/"sds"|"secret"|"unknown"/.test(line))
       const others = await pushes()
       const count = async (metric: string) => Number(new RegExp(`^${metric} (\\d+)$`, 'm').exec(await service.metrics())?.[1] ?? 0)
-      const [triggered, sent] = [await count('pilot_push_triggers{type="secret"}'), await count('pilot_xds_pushes{type="sds"}')]
+      const triggered = await count('pilot_push_triggers{type="secret"}')
+      // A response is counted after it has been sent: those before the change, the last of an earlier test too, are waited for.
+      const sent = control.clients.reduce((sum, client) => sum + (client.responses.get(secretType) ?? 0), 0)
+      await until('the responses so far to be counted', async () => (await count('pilot_xds_pushes{type="sds"}')) >= sent)
       write(`edge/${name}`, pairValues(sites[3] as Pair))
       await until('the change', () => held(one, `kubernetes://${name}`) === keyOf(3))
       expect(responses().slice(1)).to.deep.equal(before.slice(1))
