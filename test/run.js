@@ -6,14 +6,11 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { buildHelm, missingForHelm } from './chart/helm.js'
-import { buildCluster, missingForCluster } from './cluster/build.js'
 import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
-import { buildPromtool, missingForPromtool } from './monitoring/promtool.js'
+import { goPrograms } from './go-programs.js'
 import { missingForPods } from './pod-tools.js'
 import { batchesOf, idleFor, inSlots } from './schedule.js'
-import { buildOracle, missingForOracle } from './template/oracle.js'
 
 const layers = [
   'envoy',
@@ -55,14 +52,7 @@ const left = new Map()
 if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
 const missingPods = missingForPods() ?? missing
 if (missingPods) left.set('node', missingPods)
-/** Layers that need programs that Go builds: why these cannot be had, and what builds them. */
-const built = [
-  { layer: 'orchestrator', what: 'the programs of the test cluster', missing: missingForCluster, build: buildCluster },
-  { layer: 'template', what: 'the program that asks Go', missing: missingForOracle, build: buildOracle },
-  { layer: 'chart', what: 'Helm', missing: missingForHelm, build: buildHelm },
-  { layer: 'monitoring', what: 'promtool', missing: missingForPromtool, build: buildPromtool },
-]
-for (const { layer, missing } of built) {
+for (const { layer, missing } of goPrograms) {
   const reason = missing()
   if (reason) left.set(layer, reason)
 }
@@ -77,7 +67,7 @@ let failures = ''
 let failuresBeside = ''
 let failed = 0
 // Before the tests, since a build takes all cores. What it cannot build costs its layer, and no other.
-for (const { layer, what, build } of built) {
+for (const { layer, what, build } of goPrograms) {
   if (left.has(layer)) continue
   try {
     build()
