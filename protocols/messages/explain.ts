@@ -97,6 +97,8 @@ export interface RoutingInput {
   readonly domain: string
   /** Whether the proxy is a gateway, whose policies are judged by themselves. */
   readonly isGateway: boolean
+  /** The secrets that the proxy asks for and that do not exist for it. */
+  readonly missingSecrets: readonly string[]
   /** By type URL; elements of responses in base64. */
   readonly resources: Readonly<Record<string, readonly { readonly name: string; readonly element: string }[]>>
 }

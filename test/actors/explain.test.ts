@@ -106,7 +106,7 @@ describe('explanations of resources', () => {
     const hasty = new Explanations(25)
     const request = { method: 'GET', scheme: 'http', host: 'a.example', port: 80, path: '/', headers: {} }
     const asked = () =>
-      hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, resources: {} }).then(
+      hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, missingSecrets: [], resources: {} }).then(
         ({ status }) => String(status),
         ({ message }: Error) => message,
       )

@@ -123,6 +123,34 @@ describe('gateway secrets', () => {
   })
   const keyOf = (site: number) => (sites[site] as Pair).key
 
+  it('that do not exist for a gateway are told by explain and proxy-status, until they do', async () => {
+    const server = (name: string, port: number) =>
+      `{port: {number: ${port}, name: ${name}, protocol: HTTPS}, hosts: [${name}.example], tls: {mode: SIMPLE, credentialName: ${name}}}`
+    service.write(
+      'gateway.yaml',
+      `apiVersion: networking.mesh.io/v1\nkind: Gateway\nmetadata: {name: lacking, namespace: edge}\nspec: {selector: {app: gateway}, servers: [${server('site', 8443)}, ${server('lacking', 9443)}]}\n`,
+    )
+    const client = await settled(control.connect(node('router', 'edge'), true, 'edge'), () => undefined)
+    await until('the listeners', () => client.resources.get(listenerType)?.size === 2)
+    client.watch(secretType, ['kubernetes://site', 'kubernetes://lacking'])
+    await until('what is not there', () => client.removed.includes('kubernetes://lacking'))
+    const failing = await runCommand(['explain', 'gateway.edge', 'https://lacking.example:9443/'], service.env)
+    expect([failing.code, failing.stdout.split('\n')[1]]).to.deep.equal([
+      1,
+      'FAILS: the connection is closed: the TLS handshake fails: kubernetes://lacking does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)',
+    ])
+    expect(failing.stdout).to.contain('makes it  Gateway edge/lacking (gateway.yaml, document 1)')
+    expect((await runCommand(['proxy-status'], service.env)).stdout).to.contain(
+      'gateway.edge asks for kubernetes://lacking, which does not exist for it: listeners and clusters that need it refuse connections\n',
+    )
+    expect((await runCommand(['explain', 'gateway.edge', 'https://site.example:8443/'], service.env)).stdout).not.to.contain('TLS handshake')
+    write('edge/lacking', pairValues(sites[0] as Pair))
+    await until('the secret', () => held(client, 'kubernetes://lacking') === keyOf(0))
+    expect((await runCommand(['explain', 'gateway.edge', 'https://lacking.example:9443/'], service.env)).stdout).not.to.contain('TLS handshake')
+    client.close()
+    for (const file of ['gateway.yaml', 'edge-lacking.json']) service.remove(file)
+  })
+
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
 

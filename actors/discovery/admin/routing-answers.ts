@@ -50,10 +50,10 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const all = await sources.resourcesOf(proxy)
   const resources = Object.fromEntries(types.map((type) => [type, (all[type] ?? []).map(({ name, element }) => ({ name, element }))]))
   const sent = sentRequest(request)
-  const { namespace, nodeId } = proxy
+  const { namespace, nodeId, missingSecrets = [] } = proxy
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
-  const { tried, arrivals, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway })
+  const { tried, arrivals, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway, missingSecrets })
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }

@@ -104,12 +104,15 @@ function details(row: Row, now: number): string {
 }
 
 /** What is wrong with a proxy, in lines. */
-function complaints({ name, refusals, types }: Row): string[] {
+function complaints({ name, refusals, types, missingSecrets }: Row): string[] {
   const unnamed = types.filter(({ typeUrl, error }) => error !== '' && !refusals.some(({ resource }) => isOfType(resource, typeUrl)))
   const silent = types.filter(({ waitingMs }) => waitingMs !== undefined)
   return [
     ...refusals.flatMap((refusal) => ['', ...refusalLines(name, refusal)]),
     ...unnamed.flatMap(({ typeUrl, error }) => ['', `${oneLine(name)} refused ${shortType(typeUrl)}: ${oneLine(error)}`]),
+    ...missingSecrets.map(
+      (secret) => `${oneLine(name)} asks for ${oneLine(secret)}, which does not exist for it: listeners and clusters that need it refuse connections`,
+    ),
     ...silent.map(({ typeUrl, waitingMs }) => `${oneLine(name)} has not answered ${shortType(typeUrl)} for ${span(waitingMs ?? 0)}`),
   ]
 }

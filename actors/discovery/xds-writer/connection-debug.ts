@@ -43,6 +43,8 @@ export interface ConnectionStatus {
   /** Ledger of the last push that the writer has applied. */
   readonly digest: string
   readonly types: readonly TypeStatus[]
+  /** The secrets that it subscribes to and that do not exist for it; undefined: none. */
+  readonly missingSecrets?: readonly string[]
   /** Metadata of the node, under the mesh's own names; only if requested. */
   readonly metadata?: Readonly<Record<string, unknown>>
 }
@@ -117,6 +119,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
 function statusOf(connection: Connection, digest: string): ConnectionStatus {
   const watches = [...connection.session.watches.values()]
   const version = connection.node?.metadata.MESH_VERSION
+  const missingSecrets = connection.session.missingSecrets()
   return {
     connectionId: connection.id,
     nodeId: connection.node?.id ?? '',
@@ -129,6 +132,7 @@ function statusOf(connection: Connection, digest: string): ConnectionStatus {
     classId: connection.session.classId,
     digest,
     types: watches.map((watch) => typeStatus(watch, connection.session.versionOf(watch))),
+    ...(missingSecrets.length > 0 && { missingSecrets }),
   }
 }
 

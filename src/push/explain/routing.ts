@@ -12,7 +12,7 @@ import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
-import { isCatchAll, type LeadsTo, portsOf, takenConnection, type WeightedCluster } from './taken-connection.ts'
+import { isCatchAll, type LeadsTo, portsOf, secretsOfChain, takenConnection, type WeightedCluster } from './taken-connection.ts'
 
 /** The maximum number of routes that are told of. */
 const mostRoutes = 200
@@ -40,6 +40,8 @@ export function routing(input: RoutingInput): Routing {
   const { listener, chain, leadsTo } = taken
   const at = { ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) }
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
+  const missing = asked.isTls ? secretsOfChain(chain).filter((name) => input.missingSecrets.includes(name)) : []
+  if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
   if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '')
@@ -52,6 +54,9 @@ export function routing(input: RoutingInput): Routing {
     sent,
   )
 }
+
+const withoutSecrets = (names: readonly string[]): string =>
+  `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)`
 
 /** The names that a host may stand for: itself, and full names in the namespace of the proxy and in others. */
 function namesOf(host: string, { namespace, domain }: RoutingInput): string[] {

@@ -7,6 +7,7 @@ import {
   HttpConnectionManagerSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import { hostCovers } from '../../model/match.ts'
 
 /** A connection as its client describes it. */
@@ -110,6 +111,16 @@ function rankOf(match: FilterChainMatch | undefined, { host, port, isTls }: Aske
   if (applicationProtocols.length > 0 && !applicationProtocols.some((protocol) => offered.includes(protocol))) return undefined
   const name = Math.max(0, ...named.map((each) => (each.startsWith('*') ? each.length : 1000 + each.length)))
   return [Number(destinationPort !== undefined), Number(prefixRanges.length > 0), name, Number(transportProtocol !== ''), applicationProtocols.length]
+}
+
+/** The secrets that the TLS of a filter chain needs, by name. */
+export function secretsOfChain({ transportSocket }: FilterChain): string[] {
+  const packed = transportSocket?.configType.case === 'typedConfig' ? transportSocket.configType.value : undefined
+  if (!packed?.typeUrl.endsWith(`/${DownstreamTlsContextSchema.typeName}`)) return []
+  const { tlsCertificateSdsSecretConfigs = [], validationContextType } = fromBinary(DownstreamTlsContextSchema, packed.value).commonTlsContext ?? {}
+  const combined =
+    validationContextType?.case === 'combinedValidationContext' ? validationContextType.value.validationContextSdsSecretConfig : undefined
+  return [...tlsCertificateSdsSecretConfigs, combined].flatMap((config) => config?.name ?? [])
 }
 
 function leadsToOf({ filters }: FilterChain): LeadsTo {

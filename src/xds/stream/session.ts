@@ -129,6 +129,14 @@ export class XdsSession {
     for (const name of names) if (watch?.subscription.names.has(name)) watch.dueNames.add(name)
   }
 
+  /** The secrets that the proxy subscribes to and that do not exist for it. Those of which nothing is known yet are left out. */
+  missingSecrets(): string[] {
+    const subscription = this.watches.get(secretType)?.subscription
+    if (!subscription) return []
+    const { names } = this.#secrets?.answerable(subscription) ?? subscription
+    return [...names].filter((name) => this.#secrets?.state.find(name) === undefined)
+  }
+
   /** Returns the current version of a type for the class of the proxy. */
   versionOf(watch: Watch): string {
     return this.#state(watch).version
