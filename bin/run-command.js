@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 import { Config, Plugin } from '@oclif/core/config'
 import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
 import { endWhenUnwritten, print } from '../src/cli/print.ts'
-import { printable } from '../src/logging/layout.ts'
+import { oneLine, printable } from '../src/logging/layout.ts'
 import { suggestion } from '../src/model/edit-distance.ts'
 
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
@@ -18,7 +19,8 @@ const asking = 'not-found'
 /**
  * Runs the command in the command line, or `help` when there is none or help is requested. The commands are the files in `folder`; a built
  * package has a manifest of them there, so that only the module of the command is loaded. An error is written to stderr as `Error: ...` or
- * with `--json` to stdout as `{"error": ...}`, and ends the process with the error's exit status, by default 255.
+ * with `--json` to stdout as `{"error": ...}`, and ends the process with the error's exit status, by default 255. A message is one line, below which
+ * are the `lines` of the error, if it has some: what is not the command's own text cannot look like another line of it.
  */
 export async function runCommand(given, folder, about) {
   endWhenUnwritten(failedStatus)
@@ -34,9 +36,8 @@ export async function runCommand(given, folder, about) {
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
     const message = messageOf(error, given, known, about.bin)
-    if (asksForJson(given)) process.stdout.write(`${JSON.stringify({ error: message }, null, 2)}\n`)
-    // The library colours its own errors.
-    else process.stderr.write(`Error: ${error?.oclif ? message : printable(message)}\n`)
+    if (asksForJson(given)) process.stdout.write(`${printable(JSON.stringify({ error: message }, null, 2))}\n`)
+    else process.stderr.write(`Error: ${error?.oclif ? libraryText(message, given) : [message, ...(error?.lines ?? [])].map(oneLine).join('\n  ')}\n`)
     process.exit(error?.exitStatus ?? failedStatus)
   }
 }
@@ -78,10 +79,12 @@ async function runPlugin(given, config) {
   const asked = withoutHelp(given, config)
   if (asked[0] === 'autocomplete') return setUpCompletion(asked.slice(1), config, () => run([...asked], config))
   const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
-  const [first = '', ...rest] = asked
+  // The plugin that asks people writes the words as they are.
+  const shown = asksForJson(given) ? asked : asked.map(oneLine)
+  const [first = ''] = shown
   // The library takes all words of an unknown command as its name. Given apart, they go to the command that it suggests.
   const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
-  await (isUnknown ? config.runCommand(first, rest) : run([...asked], config))
+  await (isUnknown ? config.runCommand(first, asked.slice(1)) : run([...shown], config))
 }
 
 /** Writes the functions of shells, and says how a shell has them. Those of PowerShell are the plugin's. */
@@ -100,6 +103,12 @@ async function setUpCompletion(words, config, runPlugin) {
 function withoutHelp(given, config) {
   const [first, ...words] = given
   return first === 'help' && config.findCommand(words.join(':')) ? [...words, '--help'] : given
+}
+
+/** Returns a message of the library, which has lines and colours, as plain lines in which the words of the command line are escaped. */
+function libraryText(message, given) {
+  const words = given.flatMap((word) => [word, word.split('=', 1)[0]]).filter((word) => oneLine(word) !== word)
+  return printable(stripVTControlCharacters(words.reduce((text, word) => text.replaceAll(word, () => oneLine(word)), message)))
 }
 
 /** Whether a command line asks for JSON. It may be one that cannot be parsed. */

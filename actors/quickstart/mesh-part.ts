@@ -21,6 +21,16 @@ export interface PartCommand {
   readonly log: string
 }
 
+/** A part has ended by itself. The lines are printed below the message. */
+class PartEnded extends Error {
+  readonly lines: readonly string[]
+
+  constructor(message: string, lines: readonly string[]) {
+    super(message)
+    this.lines = lines
+  }
+}
+
 /** A running part. */
 export class MeshPart {
   /** Resolves when the process has ended. */
@@ -45,7 +55,7 @@ export class MeshPart {
   async fault({ status, signal }: ProxyEnd): Promise<Error> {
     const { name, log } = this.#command
     const lines = (await readBoundedFile(log, { most: 50_000_000 }).catch(String)).trimEnd().split('\n').slice(-shownLines)
-    return new Error(`${name} ended ${signal === null ? `with status ${status}` : `by ${signal}`}; its last lines:\n  ${lines.join('\n  ')}`)
+    return new PartEnded(`${name} ended ${signal === null ? `with status ${status}` : `by ${signal}`}; its last lines:`, lines)
   }
 
   end(): Promise<void> {

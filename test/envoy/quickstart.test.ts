@@ -145,7 +145,7 @@ describe(`the quickstart, Envoy ${version}`, () => {
     const victim = processesAt(directory).find((pid) => commandOf(pid).includes('pilot-agent.js\0proxy\0router'))
     process.kill(Number(victim), 'SIGKILL')
     expect((await one.ended).code).to.equal(255)
-    await one.output.says('Error: the agent of gateway ended by SIGKILL; its last lines:')
+    await one.output.says(/^Error: the agent of gateway ended by SIGKILL; its last lines:\n {2}\S/m)
     await until('all processes to end', () => processesAt(directory).length === 0)
     expect(leftovers()).to.deep.equal([])
   })

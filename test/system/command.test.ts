@@ -129,6 +129,27 @@ describe('pilot-discovery on the command line', () => {
     expect(await asked('n\u001b[31m')).to.equal('"n\\u001b[31m" is not a pilot-discovery command')
   })
 
+  it('escapes what is not its own text in an error, so that it cannot look like lines of the command', async () => {
+    const forged = 'none\nError: forged\u001b[31m'
+    for (const args of [
+      ['analyze', `/${forged}`],
+      ['analyze', `--${forged}`],
+      ['diff', `/${forged}`],
+      ['inject', '-f', `/${forged}`],
+      ['token', '-n', 'a', '-o', `/${forged}/b`],
+      ['proxy-status', '--address', 'localhost:1', '--token-file', `/${forged}`],
+      [forged],
+      ['proxy-config', forged],
+    ]) {
+      const { stderr, code } = await runCommand(args, { CI: 'true' })
+      expect(code, args.join(' ')).to.equal(args[0] === 'diff' ? 2 : 255)
+      expect(stderr, args.join(' '))
+        .to.match(/none\\u000aError[: ] forged\\u001b\[31m/)
+        .and.not.contain('\u001b[31m')
+      expect(stderr.match(/^Error: /gm), args.join(' ')).to.have.lengthOf(1)
+    }
+  })
+
   it('runs the command that it suggests in a terminal with all that was typed behind the unknown one', () => {
     const terminal = '--import=data:text/javascript,process.stdin.isTTY=true'
     const run = (...args: string[]) =>

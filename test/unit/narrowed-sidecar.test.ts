@@ -1,11 +1,22 @@
 /** How the hosts of a Sidecar are narrowed to those that are used (docs/commands.md, Q19). */
+import type { JsonObject } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { isEgressProxy, narrowedSpec } from '../../actors/discovery/commands/narrowed-sidecar.ts'
+import { isEgressProxy, narrowedSpec, routedIn } from '../../actors/discovery/commands/narrowed-sidecar.ts'
 
 describe('a Sidecar with fewer hosts', () => {
   const narrowed = (patterns: readonly string[], hosts: readonly string[], routedIn: readonly string[] = []) =>
     narrowedSpec({ egress: [{ hosts: [...patterns] }] }, { hosts, routedIn: new Set(routedIn), viewer: 'shop' }).egress
   const web = 'shop/web.shop.svc.cluster.local'
+
+  it('takes the namespaces of VirtualServices from the metadata of routes, and from no other text', () => {
+    const path = (namespace: string) => `/apis/networking.mesh.io/v1alpha3/namespaces/${namespace}/virtual-service/a`
+    const route = (namespace: string) => ({ metadata: { filter_metadata: { istio: { config: path(namespace) } } } })
+    const answer = { direct_response: { body: { inline_string: path('answered') } }, name: path('named') }
+    const configuration: JsonObject = JSON.parse(
+      JSON.stringify({ virtual_hosts: [{ name: path('host'), routes: [route('shop'), answer] }, { routes: [route('other')] }] }),
+    )
+    expect([...routedIn([configuration, { name: path('own'), routes: [route('third')] }, undefined])]).to.deep.equal(['shop', 'other', 'third'])
+  })
 
   it('keeps the namespace of each pattern, and those of VirtualServices that count', () => {
     expect(narrowed(['./*', 'other/*'], [web])).to.deep.equal([{ hosts: ['./web.shop.svc.cluster.local'] }])

@@ -63,3 +63,12 @@ function parts(text: string): [namespace: string, host: string] {
   const slash = text.indexOf('/')
   return [text.slice(0, slash), text.slice(slash + 1)]
 }
+
+/** The namespaces of the VirtualServices that the routes of route configurations and virtual hosts were made from, by their metadata. */
+export function routedIn(resources: readonly (JsonObject | undefined)[]): Set<string> {
+  const hosts = resources.flatMap((resource) => [resource ?? {}, ...objectsOf(resource?.virtual_hosts)])
+  const paths = hosts
+    .flatMap(({ routes }) => objectsOf(routes))
+    .map((route) => textOf(objectAt(route, 'metadata', 'filter_metadata', 'istio').config))
+  return new Set(paths.flatMap((path) => /\/namespaces\/([^/]+)\/virtual-service\/[^/]+$/.exec(path)?.[1] ?? []))
+}

@@ -14,7 +14,7 @@ import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-u
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ServerFlags } from './asked-server.ts'
 import { type EnvoyUsage, envoyUsage } from './envoy-usage.ts'
-import { isEgressProxy, narrowedSpec } from './narrowed-sidecar.ts'
+import { isEgressProxy, narrowedSpec, routedIn } from './narrowed-sidecar.ts'
 import { sentResources } from './proxy-config.ts'
 import type { SentResource } from './proxy-config-rows.ts'
 
@@ -45,7 +45,7 @@ export async function sidecarScope(flags: Flags, proxy: string): Promise<void> {
   if (usage.nodeId !== nodeId) throw new Error(`--envoy: the Envoy at ${flags.envoy} is ${nameOfNode(usage.nodeId)}, not ${name}`)
   const viewer = name.slice(name.lastIndexOf('.') + 1)
   const hosts = new Hosts(resources, usage, (host) => isEgressProxy(before?.spec ?? {}, host, viewer))
-  const spec = narrowedSpec(before?.spec ?? {}, { hosts: hosts.kept, routedIn: routedIn(resources), viewer })
+  const spec = narrowedSpec(before?.spec ?? {}, { hosts: hosts.kept, routedIn: routedIn(resources.map(({ resource }) => resource)), viewer })
   const labels = () => (flags.selector.length > 0 ? selector : ownLabels(usage.labels, name))
   const sidecar = before?.selects ? { ...before.document, spec } : newSidecar(viewer, labels(), spec, inForce?.names ?? [])
   const passed = usage.clusters.get('PassthroughCluster') ?? 0
@@ -130,12 +130,6 @@ function origin(before: SidecarBefore | undefined): string[] {
   const { title, selects } = before
   if (selects) return [`It replaces ${title}, for all workloads that this one selects; of its fields only egress.hosts are others.`]
   return [`It is ${title} with this selector and these egress.hosts; for other workloads that one stays in force.`]
-}
-
-/** The namespaces of the VirtualServices that routes were made from. */
-function routedIn(resources: readonly SentResource[]): Set<string> {
-  const found = resources.flatMap(({ resource }) => [...JSON.stringify(resource ?? {}).matchAll(/\/namespaces\/([^/"]+)\/virtual-service\//g)])
-  return new Set(found.map(([, namespace = '']) => namespace))
 }
 
 function comments(name: string, { since, clusters }: EnvoyUsage, { used, unused }: Hosts, passed: number): string[] {
