@@ -4,6 +4,7 @@ import type { FlagInput } from '@oclif/core/interfaces'
 import { type Coverage, methodCoverage } from '../actors/discovery/admin/coverage.ts'
 import { debugPages, unbuiltPages } from '../actors/discovery/admin/debug-table.ts'
 import { pageTopics } from '../actors/discovery/admin/introspection.ts'
+import { aboutPage } from '../actors/discovery/admin/page-parameters.ts'
 import { profilePages } from '../actors/discovery/admin/profile-pages.ts'
 import { AgentCommand } from '../src/cli/agent-command.ts'
 import { DiscoveryCommand } from '../src/cli/discovery-command.ts'
@@ -119,11 +120,11 @@ const accessRows = (of: readonly Access[]): string[][] => {
 
 /** Returns the text of `docs/reference.md`. */
 export async function referencePage(): Promise<string> {
-  const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows, covers }]) => [
+  const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, page]) => [
     code(`/debug/${name}`),
-    whoSees[shows],
-    covered[covers],
-    what,
+    whoSees[page.shows],
+    covered[page.covers],
+    aboutPage(page),
   ])
   const unbuilt = [...unbuiltPages].map(([name, reason]) => [code(`/debug/${name}`), '', '', `404: ${reason}`])
   const topics = Object.entries(pageTopics).map(([name, about]) => [code(`/${name}z`), code(`/${name}j`), about])

@@ -111,6 +111,24 @@ describe('debug pages for callers of one namespace', () => {
     expect(page).to.contain('<a href="/debug/edsz?proxyID=pod.own">pod.own</a>')
   })
 
+  it('say to programs what they may be asked with when something is missing', async () => {
+    const { status, text: missing } = await ask('/config_distribution', 'operator')
+    expect([status, missing.split('\n')]).to.deep.equal([
+      422,
+      [
+        'You must provide a resource in the query string: <Kind>/<namespace>/<name>',
+        '',
+        'Parameters of /debug/config_distribution:',
+        '  resource         the object: <Kind>/<namespace>/<name>; required',
+        '  proxy_namespace  only proxies of this namespace',
+        '  count            how many proxies have each generation',
+      ],
+    ])
+    for (const query of ['routing?proxyID=pod.own', 'routing', 'authz'])
+      expect(await text(`/${query}`, 'operator')).to.contain('\n  header         header of the request, name:value; may be repeated\n')
+    expect(await text('/explain?proxyID=pod.own', 'operator')).to.contain('\n  type     type of the resource; required (cds, eds, lds, rds, vhds)\n')
+  })
+
   it('can be filtered by namespace, and refuse a foreign one whether it exists or not', async () => {
     expect(await text('/configz?namespace=own', 'operator')).not.to.match(/foreign/)
     for (const namespace of ['foreign', 'nowhere'])

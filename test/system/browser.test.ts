@@ -112,6 +112,35 @@ describe('the pages, in a browser', function () {
     }
   })
 
+  it('ask for parameters with a form, which keeps what was given', async () => {
+    await browser.send({})
+    const base = `http://127.0.0.1:${service.httpPort}`
+    const answer = () => browser.evaluate<string>(`document.querySelector('pre').textContent`)
+    const values = () => browser.evaluate<Record<string, string>>(`Object.fromEntries(new FormData(document.querySelector('form')))`)
+    await browser.open(`${base}/debug/routing`)
+    expect((await browser.follow('a[href="/debug/routing?proxyID=pod.ns"]')).status).to.equal(400)
+    expect(await answer()).to.match(/^host: /)
+    await browser.evaluate(`document.querySelector('[name=host]').value = 'nowhere.example'`)
+    expect((await browser.follow('form button')).status).to.equal(200)
+    expect(JSON.parse(await answer())).to.have.property('routing')
+    expect(await values()).to.include({ proxyID: 'pod.ns', host: 'nowhere.example', scheme: '', header: '' })
+    await browser.open(`${base}/debug/explain?proxyID=pod.ns`)
+    expect(await browser.evaluate(`[...document.querySelector('[name=type]')].map(({ value }) => value)`)).to.deep.equal([
+      '',
+      'cds',
+      'eds',
+      'lds',
+      'rds',
+      'vhds',
+    ])
+    await browser.evaluate(`document.querySelector('[name=type]').value = 'cds'; document.querySelector('[name=name]').value = '"><b>x'`)
+    expect((await browser.follow('form button')).status).to.equal(200)
+    expect(await values()).to.deep.equal({ proxyID: 'pod.ns', type: 'cds', name: '"><b>x' })
+    await browser.open(`${base}/debug/config_distribution?count=1`)
+    expect(await values()).to.deep.equal({ resource: '', proxy_namespace: '', count: '1' })
+    expect(await browser.evaluate(`document.querySelector('form').textContent`)).to.contain('<Kind>/<namespace>/<name>')
+  })
+
   it('/signalz ends the process after a question only', async () => {
     await authorize()
     await browser.open(`${controlZ}/signalz`)

@@ -10,6 +10,7 @@ import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { type DebugPage, debugPages, noProxy, proxyWanted, unbuiltPages } from './debug-table.ts'
 import { proxyNamed } from './mesh-answers.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
+import { aboutPage, givenParameters, withParameters } from './page-parameters.ts'
 import type { PageSources } from './page-sources.ts'
 import { pageTable, profilePages } from './profile-pages.ts'
 import { Unavailable } from './unavailable.ts'
@@ -38,7 +39,12 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
     const answer = (request: PageRequest) =>
       answered(request, async (viewer) => {
         const { method, headers } = request
-        return asked({ path: `/debug/${name}`, method, query: await request.parameters(), isHtml: acceptsHtml(headers) }, page, parts, viewer)
+        return asked(
+          { path: `/debug/${name}`, method, query: await request.parameters(), isHtml: method === 'GET' && acceptsHtml(headers) },
+          page,
+          parts,
+          viewer,
+        )
       })
     server.add(`/debug/${name}`, { get: answer, post: answer })
   }
@@ -80,9 +86,12 @@ interface Question {
 }
 
 /** Answers an admitted viewer. A replica that was found to have what the page is about, and does not answer meanwhile, is named. */
-async function asked(...request: Parameters<typeof answerTo>): Promise<unknown> {
+async function asked(question: Question, page: DebugPage, parts: DebugParts, viewer: Viewer): Promise<Page> {
+  const { parameters } = page
+  const given = parameters ? { ...question, query: givenParameters(question.query, parameters) } : question
   try {
-    return await answerTo(...request)
+    const answer = asPage(await answerTo(given, page, parts, viewer))
+    return parameters ? withParameters(answer, given, parameters) : answer
   } catch (error) {
     if (error instanceof Unavailable) return new Page(error.message, undefined, 503)
     throw error
@@ -141,7 +150,8 @@ function proxyChoice({ path, query, isHtml }: Question, connected: readonly Pick
 
 /** The list of the pages, for browsers in HTML, otherwise a line each. */
 function indexOf(parts: DebugParts, isHtml: boolean): Page {
-  if (!isHtml) return new Page(['Debug pages:', ...pagesOf(parts).map(([name, { what }]) => `${`/debug/${name}`.padEnd(28)} ${what}`)].join('\n'))
+  if (!isHtml)
+    return new Page(['Debug pages:', ...pagesOf(parts).map(([name, page]) => `${`/debug/${name}`.padEnd(28)} ${aboutPage(page)}`)].join('\n'))
   return new Page(htmlPage('Debug pages', `<p><a href="/">all pages of this port</a></p>${pageTable(pagesOf(parts))}`), htmlType)
 }
 

@@ -20,7 +20,7 @@ import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import type { Coverage } from './coverage.ts'
 import { readDescribedRequest, readOutboundRequest, requestParameters } from './described-request.ts'
 import { type DistributionRow, distributionOf, instancesOf } from './distribution-rows.ts'
-import { explainedFor } from './explain-answers.ts'
+import { explainedFor, explainedTypes } from './explain-answers.ts'
 import {
   actorsOf,
   clustersOf,
@@ -38,6 +38,7 @@ import {
   silentAmong,
 } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
+import { type Parameter, proxyParameter } from './page-parameters.ts'
 import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
 import { pushesOf } from './push-answers.ts'
 import { routingOf } from './routing-answers.ts'
@@ -55,7 +56,13 @@ export interface Action {
  * for operators; `namespaces` pages are for every caller, with the rows of the caller's own namespaces; `proxy` pages are for callers who
  * may see that proxy. `covers` decides whether a page has other replicas to ask: only one that covers all.
  */
-export type DebugPage = { readonly what: string; readonly covers: Coverage; readonly action?: Action } & (
+export type DebugPage = {
+  readonly what: string
+  /** What the page may be asked with, beside `namespace` and the parameters of its action. */
+  readonly parameters?: readonly Parameter[]
+  readonly covers: Coverage
+  readonly action?: Action
+} & (
   | { readonly shows: 'mesh'; readonly page: (sources: PageSources, query: URLSearchParams) => Promise<unknown> }
   | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
   | {
@@ -143,7 +150,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: (sources, _, sees) => findingsOf(sources, sees),
   },
   registryz: {
-    what: 'all services; parameter cluster (those of one cluster)',
+    what: 'all services',
+    parameters: [{ name: 'cluster', about: 'only services of this cluster' }],
     shows: 'namespaces',
     covers: 'configuration',
     page: async (sources, query, sees) => {
@@ -165,7 +173,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: (sources) => sources.webhooks('injection'),
   },
   endpointz: {
-    what: 'endpoints of each service port; ?brief=1 for addresses only',
+    what: 'endpoints of each service port',
+    parameters: [{ name: 'brief', about: 'addresses only', isSwitch: true }],
     shows: 'namespaces',
     covers: 'configuration',
     page: async (sources, query, sees) => endpointPage(await endpoints(sources, sees), query.has('brief')),
@@ -177,31 +186,40 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, _, sees) => shardPage(await endpoints(sources, sees)),
   },
   edsz: {
-    what: 'load assignments of a proxy (proxyID)',
+    what: 'load assignments of a proxy',
+    parameters: [proxyParameter],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).loadAssignments(await sources.resourcesOf(proxy)),
   },
   ndsz: {
-    what: 'names that the agent of a proxy resolves (proxyID)',
+    what: 'names that the agent of a proxy resolves',
+    parameters: [proxyParameter],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).nameTableOf(await sources.resourcesOf(proxy)) ?? {},
   },
   config_dump: {
-    what: 'configuration of a proxy as Envoy dumps it (proxyID)',
+    what: 'configuration of a proxy as Envoy dumps it',
+    parameters: [proxyParameter],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).configDump(await sources.resourcesOf(proxy)),
   },
   config_distribution: {
-    what: 'which proxies have which generation of a resource, or how many (resource, count)',
+    what: 'which proxies have which generation of an object, or how many',
+    parameters: [
+      { name: 'resource', about: 'the object: <Kind>/<namespace>/<name>; required' },
+      { name: 'proxy_namespace', about: 'only proxies of this namespace' },
+      { name: 'count', about: 'how many proxies have each generation', isSwitch: true },
+    ],
     shows: 'namespaces',
     covers: 'replicas',
     page: distributionPage,
   },
   pushz: {
-    what: 'the last pushes: objects that caused each, and which proxies have acknowledged it, refused it or owe an answer; parameter after (a cursor)',
+    what: 'the last pushes: objects that caused each, and which proxies have acknowledged it, refused it or owe an answer',
+    parameters: [{ name: 'after', about: 'the cursor of an earlier answer: only pushes after it' }],
     shows: 'namespaces',
     covers: 'replicas',
     page: (sources, query, sees) => pushesOf(sources, sees, query.get('after') ?? '', 0),
@@ -213,7 +231,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources) => (await sources.list<{ group: string }>('cacheKeys')).sort((one, other) => compare(one.group, other.group)),
   },
   sidecarz: {
-    what: 'what is visible to a proxy under its Sidecar (proxyID)',
+    what: 'what is visible to a proxy under its Sidecar',
+    parameters: [proxyParameter],
     shows: 'proxy',
     covers: 'replicas',
     page: (sources, _, proxy) => sources.ofProxy('sidecarScope', proxy),
@@ -250,7 +269,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       })),
   },
   authz: {
-    what: `which policy decides a request to a proxy, and why (proxyID; ${requestParameters})`,
+    what: 'which policy decides a request to a proxy, and why',
+    parameters: [proxyParameter, ...requestParameters],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, query, proxy) => {
@@ -259,7 +279,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   routing: {
-    what: `where a proxy sends a request, and why each route does not take it (proxyID; scheme (http or https), ${requestParameters})`,
+    what: 'where a proxy sends a request, and why each route does not take it',
+    parameters: [proxyParameter, { name: 'scheme', about: 'http by default', choices: ['http', 'https'] }, ...requestParameters],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, query, proxy, sees) => {
@@ -268,7 +289,12 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   explain: {
-    what: 'why a proxy has a resource, or has not: every object with a part in it, and every one that was left out, with the reason (proxyID, type, name)',
+    what: 'why a proxy has a resource, or has not: every object with a part in it, and every one that was left out, with the reason',
+    parameters: [
+      proxyParameter,
+      { name: 'type', about: 'type of the resource; required', choices: [...explainedTypes.keys()] },
+      { name: 'name', about: 'name of the resource, as the proxy has it; required' },
+    ],
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, query, proxy, sees) => {
@@ -315,7 +341,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: (sources) => sources.authority('status'),
   },
   ca_ledger: {
-    what: 'which identity holds which certificate until when; parameters start and length (at most 1000)',
+    what: 'which identity holds which certificate until when',
+    parameters: [
+      { name: 'start', about: 'number of the first one; 0 by default' },
+      { name: 'length', about: `how many at most; ${longestLedger} by default, and at most` },
+    ],
     shows: 'namespaces',
     covers: 'authority',
     page: ledgerOf,

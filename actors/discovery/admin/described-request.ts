@@ -1,12 +1,27 @@
 /** Parses the request descriptions in the queries of `/debug/authz` and `/debug/routing`. */
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import { type Parameter, proxyParameter } from './page-parameters.ts'
 import { type OutboundRequest, outboundOf } from './routing-answers.ts'
 
-/** The parameters that describe a request, for error messages and help. */
-export const requestParameters =
-  'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), metadata (JSON), sourceIp, remoteIp, destinationIp, port, sni'
+/** The parameters that describe a request. */
+export const requestParameters: readonly Parameter[] = [
+  { name: 'protocol', about: 'http by default', choices: ['http', 'tcp'] },
+  { name: 'method', about: 'GET by default' },
+  { name: 'host', about: 'host of the request' },
+  { name: 'path', about: '/ by default' },
+  { name: 'header', about: 'header of the request, name:value', isRepeated: true },
+  { name: 'principal', about: "SPIFFE ID of the client's certificate; the request is in plain text without it" },
+  { name: 'claims', about: 'claims of an accepted token, as a JSON object; there is none without it' },
+  { name: 'metadata', about: 'dynamic metadata of filters, as a JSON object' },
+  { name: 'sourceIp', about: 'address of the peer' },
+  { name: 'remoteIp', about: 'address of the client on whose behalf the peer connects; that of the peer by default' },
+  { name: 'destinationIp', about: 'address that the connection is for' },
+  { name: 'port', about: 'port that the connection is for' },
+  { name: 'sni', about: 'server name of the TLS connection' },
+]
 
-const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, '').split(', ')])
+const names = requestParameters.map(({ name }) => name)
+const known = new Set([proxyParameter.name, ...names])
 
 /** Parses the query about a request that a workload or a client sends. Returns a string with the reason when it is invalid. */
 export function readOutboundRequest(query: URLSearchParams): OutboundRequest | string {
@@ -19,7 +34,7 @@ export function readOutboundRequest(query: URLSearchParams): OutboundRequest | s
 /** Parses the query. Returns a string with the reason when it is invalid. */
 export function readDescribedRequest(query: URLSearchParams): DescribedRequest | string {
   const unknown = [...query.keys()].find((name) => !known.has(name))
-  if (unknown !== undefined) return `unknown parameter ${JSON.stringify(unknown)}; a request is described by ${requestParameters}`
+  if (unknown !== undefined) return `unknown parameter ${JSON.stringify(unknown)}; a request is described by ${names.join(', ')}`
   const text = (name: string, fallback = '') => query.get(name) ?? fallback
   const protocol = text('protocol', 'http')
   if (protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`

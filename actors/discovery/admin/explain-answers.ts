@@ -6,7 +6,9 @@ import type { Sees } from './mesh-answers.ts'
 import type { PageSources, Placed } from './page-sources.ts'
 
 /** The types that can be explained, by short name. */
-const explained: ReadonlyMap<string, string> = new Map(['cds', 'eds', 'lds', 'rds', 'vhds'].map((short) => [short, shortTypes.get(short) as string]))
+export const explainedTypes: ReadonlyMap<string, string> = new Map(
+  ['cds', 'eds', 'lds', 'rds', 'vhds'].map((short) => [short, shortTypes.get(short) as string]),
+)
 
 /** An explanation as a caller sees it. */
 export interface ExplainAnswer extends Explained {
@@ -22,9 +24,9 @@ export async function explainedFor(
   name: string,
   sees: Sees,
 ): Promise<ExplainAnswer | string> {
-  const typeUrl = explained.get(type) ?? type
-  if (![...explained.values()].includes(typeUrl))
-    return `type: ${JSON.stringify(type.slice(0, 100))} is none of ${[...explained.keys()].join(', ')} and their type URLs`
+  const typeUrl = explainedTypes.get(type) ?? type
+  if (![...explainedTypes.values()].includes(typeUrl))
+    return `type: ${JSON.stringify(type.slice(0, 100))} is none of ${[...explainedTypes.keys()].join(', ')} and their type URLs`
   if (name === '' || name.length > longestName) return `name: a name of at most ${longestName} characters is required`
   const elsewhere = sources.elsewhere(proxy)
   const answer = elsewhere
