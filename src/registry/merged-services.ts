@@ -10,7 +10,7 @@ import { OverlaidMap } from '../model/overlaid-map.ts'
 import { portOf } from '../model/workload.ts'
 import { NodeLocalities } from './node-localities.ts'
 import { RepeatedEndpoints } from './repeated-endpoints.ts'
-import { byKey, keptSlice, type Slice } from './slices.ts'
+import { byKey, isOfWorkloadEntries, keptSlice, type Slice } from './slices.ts'
 
 /** The definition of one service from one source, and all slices of its endpoints; undefined: those that the source has told stay. */
 export interface ServiceRecord {
@@ -269,7 +269,7 @@ export class MergedServices {
     const ordered = [...records].sort((one, other) => this.#inOrder(one, other)).map(([, record]) => record)
     const service = definitionOf(ordered, before?.service)
     const shards = shardsOf(
-      ordered.map((record) => this.#serving(this.#located(record), service)),
+      selectingOnce(ordered).map((record) => this.#serving(this.#located(record), service)),
       before?.shards ?? [],
       this.#repeated,
     )
@@ -339,6 +339,12 @@ function keptSlices(before: readonly Slice[], now: readonly EndpointSlice[]): re
     .map((slice) => (known.get(slice.key) === slice ? (slice as Slice) : keptSlice(known.get(slice.key), slice)))
     .sort(byKey)
   return sameItems(before, slices) ? before : slices
+}
+
+/** Leaves out what Services of other clusters than that of the first one select of the WorkloadEntries: each is an endpoint once (docs/resources.md, O10). */
+function selectingOnce(records: readonly KeptRecord[]): readonly KeptRecord[] {
+  const first = records.find(({ service }) => service.provider === 'Orchestrator')
+  return records.filter(({ service, slices }) => service.cluster === first?.service.cluster || !slices.some(isOfWorkloadEntries))
 }
 
 /** The first definition, with the addresses that it has in other clusters, and the additional ports and addresses of other entries for the host. */

@@ -1,7 +1,7 @@
 /**
  * Two and three clusters in networks with gateways, in products with subsets, several ports, locality, outlier detection, `distribute`, `exportTo`,
- * cluster-local hosts, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
- * the listeners and load assignments of the gateways to pods, and these are held against the rules (docs/resources.md, E3 to E11, G6, O12).
+ * cluster-local hosts, machines that a Service or a ServiceEntry selects, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
+ * the listeners and load assignments of the gateways to pods, and these are held against the rules (docs/resources.md, S3, S7, E3 to E11, G6, O10, O12).
  */
 import { fromBinary } from '@bufbuild/protobuf'
 import { anyUnpack } from '@bufbuild/protobuf/wkt'
@@ -25,9 +25,12 @@ import { names, testSettings } from '../../harness/settings.ts'
 /** The clusters, of which the first is the own one. */
 const clusters = ['c1', 'c2', 'c3'] as const
 type ClusterName = (typeof clusters)[number]
-const hosts = { a: 'a.shop.svc.cluster.local', b: 'b.bank.svc.cluster.local' } as const
+/** The hosts: Services of all clusters, and what a ServiceEntry makes of machines. */
+const hosts = { a: 'a.shop.svc.cluster.local', b: 'b.bank.svc.cluster.local', c: 'c.corp.example' } as const
 type Name = keyof typeof hosts
-const namespaceOf: Readonly<Record<Name, string>> = { a: 'shop', b: 'bank' }
+type Served = Exclude<Name, 'c'>
+const served: readonly Served[] = ['a', 'b']
+const namespaceOf: Readonly<Record<Name, string>> = { a: 'shop', b: 'bank', c: 'shop' }
 const ports: readonly ServicePort[] = [
   { number: 80, name: 'http', protocol: 'http', targetPort: 8080 },
   { number: 90, name: 'tcp', protocol: 'tcp', targetPort: 9090 },
@@ -40,14 +43,22 @@ interface Pod {
   /** Whether it has a proxy, which accepts mutual TLS. */
   readonly proxied: boolean
 }
+/** A WorkloadEntry of the namespace `shop`. */
+interface Machine extends Omit<Pod, 'readiness'> {
+  /** Whose label it has. */
+  readonly app: 'a' | 'c'
+  /** The network that it names; empty: none. */
+  readonly network: '' | 'n1' | 'n2' | 'n3'
+}
 interface ClusterModel {
   readonly network: 'n1' | 'n2' | 'n3'
   /** The number of addresses of its gateway; it has none without any. */
   readonly gateways: number
-  readonly pods: Readonly<Record<Name, readonly Pod[]>>
+  readonly pods: Readonly<Record<Served, readonly Pod[]>>
 }
 interface World {
   readonly clusters: readonly ClusterModel[]
+  readonly machines: readonly Machine[]
   /** What the mesh networks say beside the labels of the clusters: nothing, of what network each cluster is, or also the gateway of n2. */
   readonly said: 'nothing' | 'registries' | 'gateways'
   readonly exportTo: Readonly<Record<Name, readonly string[]>>
@@ -64,6 +75,14 @@ const pod = fc.record<Pod>({
   readiness: fc.constantFrom<Readiness>('ready', 'ready', 'ready', 'terminating', 'unready'),
   proxied: fc.constantFrom(true, true, true, false),
 })
+const mostMachines = 4
+const machine = fc.record<Machine>({
+  version: fc.constantFrom('v1', 'v2'),
+  locality: fc.constantFrom('r1/z1', 'r2/z1', ''),
+  proxied: fc.constantFrom(true, true, false),
+  app: fc.constantFrom('a', 'c', 'c'),
+  network: fc.constantFrom('', 'n1', 'n2', 'n3'),
+})
 const pods = fc.array(pod, { maxLength: 3 })
 const cluster = fc.record<ClusterModel>({
   network: fc.constantFrom('n1', 'n2', 'n3'),
@@ -73,10 +92,11 @@ const cluster = fc.record<ClusterModel>({
 const exported = fc.constantFrom<readonly string[]>([], [], ['*'], ['.'], ['mesh-system', '.'])
 const worlds = fc.record<World>({
   clusters: fc.array(cluster, { minLength: 2, maxLength: 3 }),
+  machines: fc.array(machine, { maxLength: mostMachines }),
   said: fc.constantFrom('nothing', 'nothing', 'registries', 'gateways'),
-  exportTo: fc.record({ a: exported, b: exported }),
-  local: fc.subarray<Name>(['b'], { minLength: 0 }),
-  served: fc.constantFrom('*.local', '*.local', 'shop/*', './*', hosts.a),
+  exportTo: fc.record({ a: exported, b: exported, c: exported }),
+  local: fc.subarray<Name>(['a', 'b', 'c'], { minLength: 0, maxLength: 2 }),
+  served: fc.constantFrom('*.local', '*', 'shop/*', './*', hosts.a, hosts.c),
   spread: fc.constantFrom('none', 'failover', 'distribute'),
   hasSubsets: fc.boolean(),
 })
@@ -91,6 +111,7 @@ const regionOf = (index: number): Region => (index === 0 ? 'r1' : 'r2')
 const gatewayAddress = (index: number, at: number) => `192.0.${index + 1}.${at + 1}`
 /** The address that the mesh networks name: the first one of the third cluster's gateway. */
 const named = gatewayAddress(2, 0)
+const machineAddress = (at: number) => `172.31.0.${at + 1}`
 const podAddress = (index: number, name: Name, at: number) => `10.${index + 1}.${name === 'a' ? 0 : 1}.${at + 1}`
 
 /** A control plane that is told of worlds one after another, with a sidecar in each namespace and the gateway of each cluster. */
@@ -126,7 +147,7 @@ class Mesh {
     if (world.said !== 'nothing')
       for (const [index, { network }] of world.clusters.entries())
         (networks[network] ??= { endpoints: [] }).endpoints.push({ fromRegistry: clusters[index] })
-    if (world.said === 'gateways' && networks.n2) networks.n2.gateways = [{ address: named, port: 15_443 }]
+    if (world.said === 'gateways') (networks.n2 ??= { endpoints: [] }).gateways = [{ address: named, port: 15_443 }]
     state.setNetworks(checked(readMeshNetworks(JSON.stringify({ networks }))))
     const serviceSettings = [{ settings: { clusterLocal: true }, hosts: world.local.map((name) => hosts[name]) }]
     state.setMesh(checked(readMeshConfig(JSON.stringify({ serviceSettings }))))
@@ -143,10 +164,30 @@ class Mesh {
         subsets: world.hasSubsets ? ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })) : [],
         ...trafficPolicyOf(world),
       })
+    object('ServiceEntry', 'c', namespaceOf.c, {
+      ...{ hosts: [hosts.c], location: 'MESH_INTERNAL', resolution: 'STATIC', workloadSelector: { labels: { app: 'c' } } },
+      ...{ exportTo: world.exportTo.c, ports: ports.map(({ number, name, protocol, targetPort }) => ({ number, name, protocol, targetPort })) },
+    })
+    this.#setMachines(world.machines)
     this.#planner.advance()
     this.#planner.takePush()
     this.#planner.sweep()
     for (const { connection } of this.#planner.proxies()) this.#read(connection)
+  }
+
+  #setMachines(machines: readonly Machine[]): void {
+    for (let at = 0; at < mostMachines; at++) {
+      const machine = machines[at]
+      const metadata = { name: `m${at}`, namespace: 'shop' }
+      if (machine) {
+        const { app, version, network, locality, proxied } = machine
+        const labels = { app, version, ...(proxied ? { 'security.mesh.io/tlsMode': 'mesh' } : {}) }
+        this.#document({
+          ...{ apiVersion: 'networking.mesh.io/v1', kind: 'WorkloadEntry', metadata },
+          spec: { address: machineAddress(at), labels, ...(network && { network }), ...(locality && { locality }) },
+        })
+      } else this.#planner.state.setConfig(configKey({ kind: 'WorkloadEntry', ...metadata, cluster: '' } as never), undefined)
+    }
   }
 
   #setCluster(name: ClusterName, index: number, { clusters: all, exportTo }: World): void {
@@ -155,8 +196,8 @@ class Mesh {
     this.#document({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mesh-system', labels } }, name)
     const source = `Orchestrator/${name}`
     const { services } = this.#planner.state
-    for (const each of Object.keys(hosts) as Name[]) {
-      const service = serviceOf(name, each, namespaceOf[each], { exportTo: exportTo[each], addresses: [`240.0.${index}.1`] })
+    for (const each of served) {
+      const service = serviceOf(name, each, namespaceOf[each], { exportTo: exportTo[each], selector: { app: each }, addresses: [`240.0.${index}.1`] })
       const endpoints = model?.pods[each].map((one, at) => endpointOf(each, one, podAddress(index, each, at)))
       services.set(source, `${namespaceOf[each]}/${hosts[each]}`, endpoints && { service, slices: slicesOf(endpoints) })
     }
@@ -247,38 +288,57 @@ function targetsOf(bytes: Uint8Array): Targets {
   return found
 }
 
-/** A pod that the rules give to a cluster of a service, with what reaches it. */
+/** A pod or a machine that the rules give to a cluster of a service, with what reaches it. */
 interface Candidate extends Pod {
   readonly address: string
-  readonly index: number
+  /** The cluster; undefined: it is in none, as what a ServiceEntry selects. */
+  readonly index: number | undefined
   readonly network: string
 }
 
-/** The pods of a service that a port's cluster may have for a caller of a cluster, by the rules alone. */
-function candidates(world: World, name: Name, version: string, caller: number): readonly Candidate[] {
-  const all = world.clusters.flatMap(({ network, pods: of }, index) =>
-    of[name].map((one, at): Candidate => ({ ...one, address: podAddress(index, name, at), index, network })),
+/** The machines that a service selects. Of the Services of all clusters that of the own one does, and its machines are in its cluster (O10). */
+function machinesOf({ machines, clusters: all }: World, name: Name): Candidate[] {
+  return machines.flatMap(({ app, network, ...one }, at) =>
+    app === name
+      ? [
+          {
+            ...one,
+            readiness: 'ready',
+            address: machineAddress(at),
+            index: name === 'c' ? undefined : 0,
+            network: network || (all[0]?.network ?? ''),
+          },
+        ]
+      : [],
   )
-  const selected = all.filter((each) => (version === '' || each.version === version) && (!world.local.includes(name) || each.index === caller))
+}
+
+/** The pods and machines of a service that a port's cluster may have for a caller of a cluster, by the rules alone. */
+function candidates(world: World, name: Name, version: string, caller: number): readonly Candidate[] {
+  const pods = world.clusters.flatMap(({ network, pods: of }, index) =>
+    (name === 'c' ? [] : of[name]).map((one, at): Candidate => ({ ...one, address: podAddress(index, name, at), index, network })),
+  )
+  const all = [...pods, ...machinesOf(world, name)]
+  const isNear = ({ index }: Candidate) => !world.local.includes(name) || index === undefined || index === caller
+  const selected = all.filter((each) => (version === '' || each.version === version) && isNear(each))
   const ready = selected.filter(({ readiness }) => readiness === 'ready')
   return ready.length > 0 ? ready : selected.filter(({ readiness }) => readiness === 'terminating')
 }
 
-/** The gateways that stand for the pods of a cluster (O12). */
-function gatewaysOf({ clusters: all, said }: World, index: number): readonly string[] {
-  const network = all[index]?.network
+/** The gateways that stand for a pod or a machine (O12). */
+function gatewaysOf({ clusters: all, said }: World, { index, network }: Candidate): readonly string[] {
   const of = (at: number) => Array.from({ length: all[at]?.gateways ?? 0 }, (_, each) => gatewayAddress(at, each))
   const inNetwork = all.flatMap((each, at) => (each.network === network ? [at] : []))
   const meant = said === 'gateways' && network === 'n2' ? [named] : []
   // The own cluster is the first one; of others the mesh networks decide, and where they say nothing, each stands for its own pods.
   const shared = [...new Set([...meant, ...inNetwork.filter((at) => at === 0 || (said !== 'nothing' && meant.length === 0)).flatMap(of)])]
-  return said === 'nothing' && index > 0 && of(index).length > 0 ? of(index) : shared
+  return said === 'nothing' && index && of(index).length > 0 ? of(index) : shared
 }
 
 const isServed = ({ served, exportTo, local }: World, name: Name): boolean =>
   (exportTo[name].length === 0 || exportTo[name].includes('*') || exportTo[name].includes('mesh-system')) &&
   !local.includes(name) &&
-  (served === '*.local' || served === hosts[name] || (served === 'shop/*' && name === 'a'))
+  (served === '*' || (served === '*.local' && name !== 'c') || served === hosts[name] || (served === 'shop/*' && namespaceOf[name] === 'shop'))
 
 const isSeen = ({ exportTo }: World, name: Name, viewer: string): boolean =>
   exportTo[name].length === 0 || exportTo[name].includes('*') || namespaceOf[name] === viewer
@@ -353,7 +413,7 @@ function checkCall(mesh: Mesh, world: World, { connection, caller, network, name
   const all = candidates(world, name, version, caller)
   const parts = all.flatMap((each): Part[] => {
     const { locality } = each
-    const through = each.network === network ? [] : gatewaysOf(world, each.index)
+    const through = each.network === network ? [] : gatewaysOf(world, each)
     if (through.length === 0) return [{ target: `${each.address}:${port.targetPort}`, locality, weight: pieces }]
     return each.proxied ? through.map((at) => ({ target: `${at}:15443`, locality, weight: pieces / through.length })) : []
   })
@@ -372,7 +432,7 @@ function checkCall(mesh: Mesh, world: World, { connection, caller, network, name
     const gateway = `router ${clusters[at]} mesh-system`
     expect(mesh.passesOn(gateway, sni), `${what}: ${gateway}`).to.equal(isServed(world, name) ? sni : undefined)
     if (!isServed(world, name)) continue
-    const own = all.filter((each) => each.proxied && (each.network === world.clusters[at]?.network || gatewaysOf(world, each.index).length === 0))
+    const own = all.filter((each) => each.proxied && (each.network === world.clusters[at]?.network || gatewaysOf(world, each).length === 0))
     const passed = [...mesh.targets(gateway, sni).keys()].sort()
     // What gives them nothing is not applied (G6).
     const given = world.spread === 'distribute' ? own.filter(({ locality }) => patternOf(locality, regionOf(at)) !== undefined) : own
