@@ -187,7 +187,7 @@ describe('commands that ask a running server', () => {
     expect([failing.code, status, reason]).to.deep.equal([
       1,
       503,
-      'subset v9 selects none of the 1 endpoint of reviews.ns.svc.cluster.local: no endpoint has its labels',
+      'subset v9 selects none of the 1 endpoint of reviews.ns.svc.cluster.local: no endpoint with its labels is ready and reached from the network of the proxy',
     ])
     expect(routing.tried[1].because).to.equal('route 1 (tester) takes the request before it')
     service.remove('reviews.yaml')

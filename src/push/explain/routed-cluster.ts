@@ -81,7 +81,7 @@ function emptiness(name: string, sent: SentResources): string {
   const whole = all?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints).length ?? 0
   return whole === 0
     ? `${host} has no endpoints on port ${port}`
-    : `subset ${subset} selects none of the ${count(whole, 'endpoint')} of ${host}: no endpoint has its labels`
+    : `subset ${subset} selects none of the ${count(whole, 'endpoint')} of ${host}: no endpoint with its labels is ready and reached from the network of the proxy`
 }
 
 /** What connections to the endpoints of a cluster are. */

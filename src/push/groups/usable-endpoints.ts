@@ -95,7 +95,8 @@ export function toldOf(type: Use, service: Service, slices: readonly UsableSlice
     ...slices.flatMap(({ refused }) => refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason))),
     ...slices.flatMap(({ odd }) => odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`))),
     ...(hidden.length > 0 ? [ofOwnMachine(type, hidden, service)] : []),
-    ...[...unreachable].map(([network, endpoints]) => behindGateways(type, network, endpoints, service)),
+    // The gateway of a network is what others come through: nobody misses its own pods behind it.
+    ...(service.outside?.gateway ? [] : [...unreachable].map(([network, endpoints]) => behindGateways(type, network, endpoints, service))),
   ]
 }
 
@@ -134,7 +135,9 @@ function named(endpoints: readonly Endpoint[]): string {
   return `${addresses.length === 1 ? 'endpoint' : 'each of the endpoints'} ${first}${more > 0 ? ` and ${count(more, 'other', 'others')}` : ''}`
 }
 
+/** The objects that endpoints are from: WorkloadEntries, which run on no node, and the service. What made a pod is no object of the mesh. */
 function objectsOf(endpoints: readonly Endpoint[], service: Service): string[] {
-  const workloads = endpoints.flatMap(({ namespace, workload: name }) => (name === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name })]))
+  const entries = endpoints.filter(({ workload, node }) => workload !== '' && node === undefined && service.provider !== 'Mock')
+  const workloads = entries.map(({ namespace, workload: name }) => configKey({ kind: 'WorkloadEntry', namespace, name }))
   return [...[...new Set(workloads)].sort().slice(0, mostNamed), serviceKey(service)]
 }
