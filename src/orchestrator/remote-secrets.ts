@@ -109,14 +109,14 @@ export class RemoteSecrets {
   }
 
   /**
-   * The clusters to follow by id, and what is wrong, of the first keys and as sentences for people, without anything of the content of Secrets. An unusable key of an older
-   * Secret claims its cluster too: otherwise a new process would follow another Secret than one that has the last good state. Clusters that are followed
-   * stay where there are too many.
+   * The clusters to follow by id, and what is wrong, of the first keys and as sentences for people, without anything of the content of Secrets. A key that
+   * cannot be used, and never could, takes no cluster from the key of a newer Secret. Clusters that are followed stay where there are too many.
    */
   result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faulty: readonly FaultyKey[]; readonly faults: readonly string[] } {
     const usable: RemoteCluster[] = []
     const claims = new Map<string, string>()
     const all: FaultyKey[] = []
+    const never: FaultyKey[] = []
     for (const [secret, { entries }] of [...this.#secrets].sort(bySeniority))
       for (const [id, { good, fault }] of [...entries].sort(([one], [other]) => compare(one, other))) {
         const tell = (reason: string) => all.push({ id, secret, reason })
@@ -124,12 +124,16 @@ export class RemoteSecrets {
         if (registries.includes(id) && id !== this.#own) tell('it is the name of a registry, which no cluster may have; the key is left out')
         else if (id === this.#own) tell('it is the cluster of this process; the key is left out')
         else if (claimed !== undefined) tell(`Secret ${claimed} names it too and is older; the key is left out`)
-        else {
+        else if (good) {
           claims.set(id, secret)
-          if (fault !== undefined) tell(`${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
-          if (good) usable.push({ id, secret, ...good })
-        }
+          if (fault !== undefined) tell(`${fault}; its last good state stays`)
+          usable.push({ id, secret, ...good })
+        } else if (fault !== undefined) never.push({ id, secret, reason: fault })
       }
+    for (const key of never) {
+      const claimed = claims.get(key.id)
+      all.push({ ...key, reason: `${key.reason}; ${claimed === undefined ? 'it is not followed' : `Secret ${claimed} counts`}` })
+    }
     usable.sort((one, other) => Number(this.#followed.has(other.id)) - Number(this.#followed.has(one.id)))
     for (const { id, secret } of usable.splice(most.clusters))
       all.push({ id, secret, reason: `there are more than ${most.clusters} clusters; it is left out` })

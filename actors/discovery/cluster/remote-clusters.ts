@@ -273,8 +273,8 @@ export class RemoteClusters {
   }
 
   /**
-   * What is said of clusters that are followed by another id already: their endpoints would count twice. The authorities have to be the same too: a
-   * server that claims to be another cluster must not keep that out.
+   * What is said of clusters that are followed by another id already: their endpoints would count twice. The id that is followed longest stays, whichever
+   * Secret names another one later. The authorities have to be the same too: a server that claims to be another cluster must not keep that out.
    */
   #twins(named: ReadonlyMap<string, RemoteCluster>): ReadonlyMap<string, FaultyKey> {
     const own = this.#uids.get(this.#parts.own)?.uid
@@ -286,7 +286,8 @@ export class RemoteClusters {
     const byKey = new Map<string, string>()
     for (const { remote } of this.#running.values()) if (!named.has(remote.id)) byKey.set(keyOf(remote), remote.id)
     const twins = new Map<string, FaultyKey>()
-    for (const remote of named.values()) {
+    const running = [...this.#running.keys()].flatMap((id) => named.get(id) ?? [])
+    for (const remote of new Set([...running, ...named.values()])) {
       const uid = uidOf(remote)
       if (uid === undefined) continue
       const other = uid === own ? this.#parts.own : byKey.get(keyOf(remote))

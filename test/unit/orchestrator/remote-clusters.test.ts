@@ -101,6 +101,17 @@ describe('one cluster under two ids', () => {
     clusters.close()
   })
 
+  it('stays followed by its id where another one comes to stand before it', async () => {
+    const { clusters, started, stopped, given } = following(undefined, uids(['own uid', 'uid', 'uid']))
+    const [west, east] = [kubeconfig('https://10.0.0.2'), kubeconfig('https://10.0.0.1')]
+    given({ west })
+    given({ east, west })
+    await until('the other one to be refused', () => stopped.length === 1)
+    expect([started, stopped]).to.deep.equal([['west', 'east'], ['east']])
+    expect(clusters.troubles[0]).to.contain('cluster east: it is the cluster west, by the uid')
+    clusters.close()
+  })
+
   it('is refused where it is the own one', async () => {
     const { clusters, started, stopped, given } = following(undefined, uids(['own uid', 'own uid']))
     given({ east: kubeconfig('https://10.0.0.1') })
