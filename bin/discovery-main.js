@@ -8,6 +8,6 @@ export const main = (given) =>
     topics: {
       ca: { description: 'Look at the certificate authority, rotate its root, write and check its files' },
       push: { description: 'Watch pushes of changes' },
-      'proxy-config': { description: 'Look at what a proxy is sent: clusters, listeners, routes, endpoints, secrets' },
+      'proxy-config': { description: 'Look at what a proxy is sent: clusters, listeners, routes, endpoints, secrets, and its bootstrap' },
     },
   })

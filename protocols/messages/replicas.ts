@@ -8,7 +8,7 @@ export interface ReplicaState {
   readonly reason: string
 }
 
-/** The questions of replicas. The last four are about one proxy of the replica that is asked. */
+/** The questions of replicas. The last five are about one proxy of the replica that is asked. */
 export type ReplicaQuestion =
   | 'connections'
   | 'proxies'
@@ -30,6 +30,7 @@ export type ReplicaQuestion =
   | 'ofProxy'
   | 'explainResource'
   | 'resources'
+  | 'node'
   | 'disconnect'
 
 /** What the other replicas have answered. */

@@ -50,6 +50,15 @@ export const proxyConfigFlags = {
   }),
 }
 
+/** Flags of `proxy-config bootstrap`. */
+export const proxyBootstrapFlags = {
+  ...serverFlags,
+  envoy: text({
+    default: '',
+    description: "<host>:<port> of the admin interface of the proxy's Envoy, whose bootstrap is shown; what the proxy told of itself when not given",
+  }),
+}
+
 /** Flags of `sidecar-scope`. */
 export const sidecarScopeFlags = {
   ...serverFlags,
@@ -68,7 +77,7 @@ export const diffFlags = {
     char: 'n',
     default: '',
     description:
-      'namespace of objects that name none; when not given, default where the configuration of the mesh is in a cluster, and none where it is in files',
+      'namespace of objects that name none; default when not given, but not for policies where the configuration of the mesh is in files: they need one',
   }),
   replace: toggle({
     description:

@@ -38,6 +38,16 @@ export const redaction = {
   },
 }
 
+/** Names of fields with credentials, such as `DB_PASSWORD`. */
+const credentialName = /(?:^|[_.-])(?:token|passw(?:or)?d|secret|(?:private|api|access)_?key|credentials?)$/i
+
+/** Returns a value of JSON without secrets: those of the rules, and the texts of fields with names of credentials. */
+export function redacted(value: unknown, name = ''): unknown {
+  if (Array.isArray(value)) return value.map((each) => redacted(each, name))
+  if (typeof value === 'object' && value !== null) return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, redacted(each, key)]))
+  return typeof value === 'string' && credentialName.test(name) ? hidden : redaction.censor(value, [name])
+}
+
 function withoutSecrets(text: string, secret: RegExp): string {
   return text.replace(secret, (_, kept: unknown) => `${typeof kept === 'string' ? kept : ''}${hidden}`)
 }

@@ -10,6 +10,8 @@ export const listenerType = `${prefix}envoy.config.listener.v3.Listener`
 export const routeType = `${prefix}envoy.config.route.v3.RouteConfiguration`
 export const virtualHostType = `${prefix}envoy.config.route.v3.VirtualHost`
 export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`
+/** What a proxy told of itself: no resource that is served. */
+export const nodeType = `${prefix}envoy.config.core.v3.Node`
 export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`
 
 /** `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto). */

@@ -93,6 +93,20 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await run('secrets', changedAddress(), '--json')).stdout).not.to.contain('hush')
     })
 
+    it('its bootstrap is shown as it has it, without secrets', async () => {
+      changes = [['"bootstrap": {', '"bootstrap": {"layered_runtime": {"layers": [{"name": "own", "static_layer": {"api_token": "hush"}}]},']]
+      for (const address of [envoy.adminAddress, changedAddress()]) {
+        const { stdout, stderr, code } = await run('bootstrap', address)
+        expect([code, stderr]).to.deep.equal([0, ''])
+        expect(stdout).to.match(/^# The bootstrap of a\.shop, as its Envoy has it\.\n.*dynamic_resources:\n/s)
+        expect(stdout)
+          .to.match(/\n {2}id: sidecar~127\.0\.0\.44~a\.shop~/)
+          .and.not.contain('hush')
+      }
+      const { isWhole, bootstrap } = JSON.parse((await run('bootstrap', changedAddress(), '--json')).stdout)
+      expect([isWhole, bootstrap.layered_runtime.layers[0].static_layer.api_token]).to.deep.equal([true, '[redacted]'])
+    })
+
     it('an Envoy of another proxy, and an address of none, are refused', async () => {
       changes = [['~a.shop~', '~b.shop~']]
       const address = changedAddress()

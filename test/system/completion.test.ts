@@ -63,7 +63,7 @@ describe('completion', () => {
       })
 
       it('lists what has several', async () => {
-        await terminal.lists('pilot-discovery proxy-config ', ['clusters', 'endpoints', 'listeners', 'routes', 'secrets'])
+        await terminal.lists('pilot-discovery proxy-config ', ['bootstrap', 'clusters', 'endpoints', 'listeners', 'routes', 'secrets'])
         await terminal.lists(
           'pilot-agent proxy --proxy',
           Object.keys(proxyFlags).filter((name) => name.startsWith('proxy')),

@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { Proxy as ShownProxy } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../src/cli/admin-client.ts'
-import { shortType } from '../../src/xds/type-urls.ts'
+import { nodeType, shortType } from '../../src/xds/type-urls.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -27,7 +27,13 @@ describe('commands that ask a running server', () => {
   const service = new Service({ flags: ['--writers', '1'] })
   const clients: XdsClient[] = []
   const connect = async (name: string, address: string) => {
-    const client = await new XdsClient(service.grpcPort, sidecarNode(address, name, 'ns', { MESH_VERSION: '0.1.0' }), true).connect().ready()
+    const client = await new XdsClient(
+      service.grpcPort,
+      sidecarNode(address, name, 'ns', { MESH_VERSION: '0.1.0', DB_PASSWORD: 'hush', NOTE: 'a\u202eb' }),
+      true,
+    )
+      .connect()
+      .ready()
     clients.push(client)
     return client
   }
@@ -135,6 +141,25 @@ describe('commands that ask a running server', () => {
     expect((await run('proxy-config', 'clusters', 'cart', '--name', 'nothing')).stdout).to.equal(
       'cart-0.ns is sent no clusters with "nothing" in the name.\n',
     )
+  })
+
+  it('proxy-config bootstrap shows the node that a proxy told of itself, without secrets, and says where the rest is', async () => {
+    const { stdout, code } = await run('proxy-config', 'bootstrap', 'cart')
+    expect(code).to.equal(0)
+    expect(stdout)
+      .to.match(/^# The node of cart-0\.ns, as it told the control plane, .*--envoy <host>:<port>.*`pilot-discovery bootstrap`/s)
+      .and.to.contain('\nnode:\n  id: sidecar~10.1.0.2~cart-0.ns~')
+      .and.to.contain('DB_PASSWORD: "[redacted]"')
+      .and.to.contain('a\\u202eb')
+    const { proxy, isWhole, bootstrap } = JSON.parse((await run('proxy-config', 'bootstrap', 'cart', '--json')).stdout)
+    expect([proxy, isWhole, Object.keys(bootstrap)]).to.deep.equal(['cart-0.ns', false, ['node']])
+    expect(bootstrap.node.metadata).to.include({ MESH_VERSION: '0.1.0', DB_PASSWORD: '[redacted]' })
+    const client = new AdminClient({ socket: service.env.MESHD_ADMIN_SOCKET as string })
+    const told = await client.asked(client.rpcs.getProxyConfig({ proxy: 'cart-0.ns', typeUrls: [nodeType] }))
+    expect(told.resources.map(({ name }) => name.split('~')[2])).to.deep.equal(['cart-0.ns'])
+    expect(Buffer.from(told.resources[0]?.resource?.value ?? []).includes('hush')).to.equal(false)
+    const all = await client.asked(client.rpcs.getProxyConfig({ proxy: 'cart-0.ns' }))
+    expect(all.resources.some(({ typeUrl }) => typeUrl === nodeType)).to.equal(false)
   })
 
   it('authz says whether a request is allowed, which rule decides and why others do not match', async () => {
@@ -267,7 +292,8 @@ describe('commands that ask a running server', () => {
   it('answers in JSON, errors too', async () => {
     const { proxies } = JSON.parse((await run('proxy-status', '--json')).stdout)
     const { stdout: shown } = await run('proxy-status')
-    const [head = [], ...rows] = cells(shown.trimEnd())
+    // Below the table are the proxies that have not answered for some time.
+    const [head = [], ...rows] = cells(shown.trimEnd().split('\n\n')[0] ?? '')
     const states = (types: { status: string; typeUrl: string }[]) => types.map(({ status, typeUrl }) => [shortType(typeUrl), status])
     expect(proxies.map(({ name, status, types }: { name: string; status: string; types: never[] }) => [name, status, states(types)])).to.deep.equal(
       rows.map(([name, status, ...cell]) => [name, status, head.slice(2, 6).map((type, at) => [type.toLowerCase(), cell[at]])]),

@@ -1,5 +1,5 @@
 /** The messages of `mesh.admin.v1.AdminService` made from answers. */
-import { type DescMessage, fromJson, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf'
+import { create, type DescMessage, fromJson, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import {
   type ExplainRequestRequest,
@@ -30,11 +30,14 @@ import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { DryRun } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
+import { redacted } from '../../../src/logging/redaction.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import { decidingKind, type ReferencedExplanation } from '../../../src/policy/explain.ts'
 
 import { resourceIn } from '../../../src/xds/resource-element.ts'
+import { nodeMessage, type ShownNode } from '../../../src/xds/status/status-messages.ts'
+import { nodeType } from '../../../src/xds/type-urls.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
@@ -82,6 +85,12 @@ export function resourcesMessage(resources: ProxyResources, { typeUrls, names }:
   if (isJson && bytes > mostJsonBytes)
     return `${bytes} bytes of resources are too many for JSON (at most ${mostJsonBytes}): choose some by typeUrls or names, or ask for protocol buffers`
   return chosen.map(({ element, ...resource }) => ({ ...resource, ...anyOf(element, isJson) }))
+}
+
+/** Returns what a proxy told of itself, without secrets, as a row of its resources. */
+export function nodeRow({ metadata, ...node }: ShownNode) {
+  const value = nodeMessage({ ...node, metadata: redacted(metadata) as ShownNode['metadata'] })
+  return { typeUrl: nodeType, name: node.id, resource: create(AnySchema, { typeUrl: nodeType, value }) }
 }
 
 /** Decodes an element of a response. */

@@ -25,6 +25,7 @@ import { ambiguous } from '../../../src/model/named-connection.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { isObjectName } from '../../../src/names/object-names.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
+import { nodeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Call } from '../../rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
@@ -40,6 +41,7 @@ import {
   filesMessage,
   findingsMessage,
   messageOf,
+  nodeRow,
   outboundRequest,
   previewMessage,
   proxiesMessage,
@@ -137,8 +139,9 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       const { connectionId, nodeId } = proxy
       const resources = resourcesMessage(await sources.resourcesOf(proxy), request, isJson)
       if (typeof resources === 'string') throw errorOf({ code: status.resourceExhausted, message: resources })
+      const node = request.typeUrls.includes(nodeType) ? await sources.nodeOf(proxy) : undefined
       const sidecar = request.sidecar ? messageOf(ProxySidecarSchema, await sidecarOf(sources, proxy, viewer.sees)) : undefined
-      return { connectionId, nodeId, resources, sidecar }
+      return { connectionId, nodeId, resources: [...resources, ...(node ? [nodeRow(node)] : [])], sidecar }
     },
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))

@@ -2,6 +2,7 @@
 import type { RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { ListPiece } from '../../../protocols/messages/pages.ts'
 import type { ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
+import type { ShownNode } from '../../../src/xds/status/status-messages.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -168,5 +169,13 @@ export class PageSources {
     if (elsewhere) return (await elsewhere.ask('resources', connectionId)) as ProxyResources
     const answers = await this.supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
     return answers.find((answer) => answer !== undefined)?.resources ?? {}
+  }
+
+  /** What a proxy told of itself; undefined: it is not connected any more. */
+  async nodeOf(proxy: OneProxy): Promise<ShownNode | undefined> {
+    const elsewhere = this.elsewhere(proxy)
+    if (elsewhere) return ((await elsewhere.ask('node', proxy.connectionId)) ?? undefined) as ShownNode | undefined
+    const answers = await this.supervisor.askAll<ShownNode | undefined>('xds-writer', 'node', proxy.connectionId)
+    return answers.find((answer) => answer !== undefined)
   }
 }

@@ -44,6 +44,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     counted: (asked) => sources.supervisor.ask<CountedProxies>('status-writer', 'counted', asked),
     explainResource: (connectionId, typeUrl, name) => explainedHere(sources, { connectionId: String(connectionId) }, String(typeUrl), String(name)),
     resources: (connectionId) => sources.resourcesOf({ connectionId: String(connectionId) }),
+    node: async (connectionId) => (await sources.nodeOf({ connectionId: String(connectionId) })) ?? null,
     disconnect: async (connectionId) => (await sources.supervisor.askAll<boolean>('xds-writer', 'disconnect', String(connectionId))).includes(true),
     load,
     pushAgain: async () => [{ proxies: await sources.queue<number>('pushAgain') }],

@@ -2,6 +2,7 @@
 import { createRegistry, type JsonObject, type Registry, toJson } from '@bufbuild/protobuf'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { NodeSchema } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -13,6 +14,7 @@ import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
 
 const resources = createRegistry(
   ClusterSchema,
+  NodeSchema,
   TypedExtensionConfigSchema,
   ClusterLoadAssignmentSchema,
   ListenerSchema,

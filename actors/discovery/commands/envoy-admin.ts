@@ -43,9 +43,7 @@ export async function envoyConfig(address: string): Promise<EnvoyConfig> {
   const page = (await envoyPage(address, '/config_dump?include_eds')) as { configs?: JsonObject[] }
   const all = page.configs ?? []
   const lists = (field: string) => all.flatMap((config) => objectsOf(config[field]))
-  const [bootstrap] = all.filter(({ bootstrap }) => bootstrap !== undefined)
-  const nodeId = textOf(objectAt(bootstrap, 'bootstrap', 'node').id)
-  if (nodeId === '') throw new Error(`--envoy: ${address} has no configuration of an Envoy`)
+  const { nodeId } = bootstrapIn(address, all)
   const held = (state: HeldResource['state'], rows: readonly JsonObject[], field: string, naming = 'name') =>
     rows.map((row): HeldResource => ({ name: textOf(objectAt(row, field)[naming]), state, resource: decoded(objectAt(row, field)) }))
   const states = lists('dynamic_listeners')
@@ -70,6 +68,22 @@ export async function envoyConfig(address: string): Promise<EnvoyConfig> {
     endpoints: held('active', lists('dynamic_endpoint_configs'), 'endpoint_config', 'cluster_name').filter(({ name }) => !others.has(name)),
     secrets: [...secrets('active', lists('dynamic_active_secrets')), ...secrets('warming', lists('dynamic_warming_secrets'))],
   }
+}
+
+/** Reads what the Envoy at an address was started with. Rejects as {@link envoyConfig} does. */
+export async function envoyBootstrap(address: string): Promise<{ nodeId: string; bootstrap: JsonObject }> {
+  return bootstrapIn(address, objectsOf(objectAt(await envoyPage(address, '/config_dump')).configs))
+}
+
+/** The bootstrap among the parts of a configuration. */
+function bootstrapIn(address: string, parts: readonly JsonObject[]): { nodeId: string; bootstrap: JsonObject } {
+  const bootstrap = objectAt(
+    parts.find((part) => part.bootstrap !== undefined),
+    'bootstrap',
+  )
+  const nodeId = textOf(objectAt(bootstrap, 'node').id)
+  if (nodeId === '') throw new Error(`--envoy: ${address} has no configuration of an Envoy`)
+  return { nodeId, bootstrap }
 }
 
 const secrets = (state: HeldSecret['state'], rows: readonly JsonObject[]): HeldSecret[] =>

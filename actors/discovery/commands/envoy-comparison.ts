@@ -33,8 +33,13 @@ const explained: Readonly<Record<Comparison, string>> = {
 /** Reads what the Envoy of a proxy has. Throws an Error when the Envoy at the address is another one. */
 export async function configOfEnvoy(address: string, nodeId: string): Promise<EnvoyConfig> {
   const held = await envoyConfig(address)
-  if (held.nodeId !== nodeId) throw new Error(`--envoy: the Envoy at ${address} is ${nameOfNode(held.nodeId)}, not ${nameOfNode(nodeId)}`)
+  checkEnvoy(address, held.nodeId, nodeId)
   return held
+}
+
+/** Throws an Error when the Envoy at an address is not that of a proxy. */
+export function checkEnvoy(address: string, heldId: string, nodeId: string): void {
+  if (heldId !== nodeId) throw new Error(`--envoy: the Envoy at ${address} is ${nameOfNode(heldId)}, not ${nameOfNode(nodeId)}`)
 }
 
 /** Prints how resources of a kind compare. The exit status is 1 when some differ. */

@@ -13,6 +13,7 @@ import { isObject, objectAt, objectsOf } from '../../../src/xds/json-fields.ts'
 import { clusterType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ServerFlags } from './asked-server.ts'
+import { checkEnvoy } from './envoy-comparison.ts'
 import { type EnvoyUsage, envoyUsage } from './envoy-usage.ts'
 import { isEgressProxy, narrowedSpec, routedIn } from './narrowed-sidecar.ts'
 import { sentResources } from './proxy-config.ts'
@@ -42,7 +43,7 @@ export async function sidecarScope(flags: Flags, proxy: string): Promise<void> {
       `--selector: ${before.title} selects the workload of ${name}, and another one would have no effect: without --selector it is replaced`,
     )
   const usage = await envoyUsage(flags.envoy, resources)
-  if (usage.nodeId !== nodeId) throw new Error(`--envoy: the Envoy at ${flags.envoy} is ${nameOfNode(usage.nodeId)}, not ${name}`)
+  checkEnvoy(flags.envoy, usage.nodeId, nodeId)
   const viewer = name.slice(name.lastIndexOf('.') + 1)
   const hosts = new Hosts(resources, usage, (host) => isEgressProxy(before?.spec ?? {}, host, viewer))
   const spec = narrowedSpec(before?.spec ?? {}, { hosts: hosts.kept, routedIn: routedIn(resources.map(({ resource }) => resource)), viewer })

@@ -1,5 +1,6 @@
 /** A writer's answers to the debug pages about its connections. */
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
+import type { ShownNode } from '../../../src/xds/status/status-messages.ts'
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
 import {
@@ -13,6 +14,7 @@ import {
 } from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Connection } from './connection.ts'
+import { shownNode } from './proxy-event-reports.ts'
 
 /** State of one type on one connection, as shown by `syncz` and by client status discovery. */
 export interface TypeStatus {
@@ -106,6 +108,11 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
         }),
       )
       return { connectionId: connection.id, resources }
+    },
+    /** What a proxy told of itself. Undefined when this writer has no such connection. */
+    node: (connectionId: string): ShownNode | undefined => {
+      const connection = connections.get(connectionId)
+      return connection && shownNode(connection)
     },
     /** Ends a connection by its id. Returns whether this writer had it. */
     disconnect: (connectionId: string): boolean => {

@@ -102,7 +102,8 @@ export class ProxyEventReports {
   }
 }
 
-function shownNode({ node }: Connection): ShownNode {
+/** The node of a connection, for messages. */
+export function shownNode({ node }: Connection): ShownNode {
   const { id = '', metadata = {}, labels, locality = '' } = node ?? {}
   return { id, metadata: { ...metadata, LABELS: labels }, locality }
 }
