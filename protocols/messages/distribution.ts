@@ -57,6 +57,8 @@ export interface ConfigChanges {
   readonly otherPlaces: number
   /** All objects, also those of further places. */
   readonly all: ChangeCounts
+  /** The first of those that select proxies, and none that is connected: `Gateway shop/public`. */
+  readonly selectingNone: readonly string[]
 }
 
 /** A push of changes. */

@@ -237,12 +237,27 @@ export class Planner {
 
   /** Keys of the objects that the listeners of a class are made from: policies, Gateways, Sidecar and services. */
   #objectsOf(proxyClass: ProxyClass): string[] {
+    const services = proxyClass.instances.map(({ service }) => serviceKey(service))
+    return [...new Set([...this.#selecting(proxyClass), ...services])]
+  }
+
+  /** Keys of the policies, Gateways and Sidecar that select the proxies of a class. */
+  #selecting(proxyClass: ProxyClass): string[] {
     const { policies, mesh } = this.snapshot
     const selecting = allPolicies(policiesFor(policies, mesh.rootNamespace, proxyClass))
     const { sidecar } = proxyClass.viewKey
-    const services = proxyClass.instances.map(({ service }) => serviceKey(service))
     const gateways = proxyClass.gateways.map((name) => keyAt('Gateway', name))
-    return [...new Set([...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services])]
+    return [...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : [])]
+  }
+
+  /** Those keys of policies, Gateways and Sidecars that are there and select none of the connected proxies. Takes time for each class. */
+  selectingNone(keys: readonly string[]): string[] {
+    const left = new Set(keys.filter((key) => this.state.object(key) !== undefined))
+    for (const { proxyClass } of this.#classes) {
+      if (left.size === 0) break
+      for (const key of this.#selecting(proxyClass)) left.delete(key)
+    }
+    return [...left]
   }
 
   /** Takes all events so far into a new snapshot and builds what changed. `now` is in monotonic milliseconds. Returns the changes. */

@@ -44,6 +44,33 @@ describe('the log says what a change did', () => {
     await service.output.says('rule.yaml: 1 added; nothing differs for any of 2 proxies\n')
   })
 
+  it('which objects select no proxy, by their labels or their namespace, until they do', async () => {
+    const select = (app: string, namespace = 'ns') =>
+      `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ${namespace}}\nspec: {selector: {matchLabels: {${app}}}, action: AUDIT, rules: [{}]}\n`
+    service.write('policy.yaml', select('app: wep'))
+    await service.output.says(
+      'policy.yaml: 1 added; nothing differs for any of 2 proxies; no connected proxy is selected by AuthorizationPolicy ns/p\n',
+    )
+    service.write(
+      'gateway.yaml',
+      'apiVersion: networking.mesh.io/v1\nkind: Gateway\nmetadata: {name: g, namespace: ns}\nspec: {selector: {app: gate}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}\n',
+    )
+    await service.output.says('gateway.yaml: 1 added; nothing differs for any of 2 proxies; no connected proxy is selected by Gateway ns/g\n')
+    service.write('elsewhere.yaml', select('', 'nz'))
+    await service.output.says(
+      'elsewhere.yaml: 1 added; nothing differs for any of 2 proxies; no connected proxy is selected by AuthorizationPolicy nz/p\n',
+    )
+    for (const file of ['policy.yaml', 'gateway.yaml', 'elsewhere.yaml']) {
+      const output = service.output.fromNow()
+      service.remove(file)
+      await output.says(new RegExp(`${file}: 1 removed; [^;\n]*\n`))
+    }
+    service.write('policy.yaml', select(''))
+    await service.output.says(/policy\.yaml: 1 added; [^;\n]*\n/)
+    service.remove('policy.yaml')
+    await service.output.says(/policy\.yaml: 1 removed; [^;\n]*\n/, 2)
+  })
+
   it('who refuses it and why, and who does not answer', async () => {
     web().refuseNext = 'timeout is too long'
     service.write('route.yaml', route('3s'))

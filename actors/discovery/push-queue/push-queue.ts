@@ -412,7 +412,7 @@ class PushQueue implements Behaviour<Message, Sent> {
           )
       } else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
-    this.#reports.published(made)
+    this.#reports.published(made, (keys) => this.#planner.selectingNone(keys))
     this.#published.published()
     this.#withdrawn.changed()
     this.#analyzed.published(changes)

@@ -14,6 +14,9 @@ const idleMs = 1000
 
 const unknown: Partial<ConfigObject> = {}
 
+/** The kinds of which it is told that an object selects no connected proxy. */
+const selecting: ReadonlySet<string> = new Set(['AuthorizationPolicy', 'Gateway', 'PeerAuthentication', 'RequestAuthentication', 'Sidecar'])
+
 /** The parts of a published push that its maker knows. */
 export interface MadePush {
   readonly id: number
@@ -33,6 +36,8 @@ export class PushReports {
   readonly #others = new Set<string>()
   /** What happened to configuration objects since it was told last. All that there is at the start is no change. */
   readonly #changes = new CollectedChanges()
+  /** Keys of the first changed objects that select proxies. */
+  readonly #selecting = new Set<string>()
   #isStarted = false
   #idleTimer: Timer | undefined
   #peer: Peer<PushEvent> | undefined
@@ -52,7 +57,10 @@ export class PushReports {
   /** A configuration object changed or was removed. `now`: as it is from now on; `before`: as it was. */
   object(key: string, now: ConfigObject | undefined, before: ConfigObject | undefined): void {
     const { namespace = '', source = '', cluster = '', uid = '', resourceVersion: version = '', place = '' } = now ?? before ?? unknown
-    if (this.#isStarted && kinds.has(kindOfKey(key))) this.#changes.add(key, place, now ? (before ? 'changed' : 'added') : 'removed')
+    if (this.#isStarted && kinds.has(kindOfKey(key))) {
+      this.#changes.add(key, place, now ? (before ? 'changed' : 'added') : 'removed')
+      if (now && selecting.has(kindOfKey(key)) && this.#selecting.size < mostNamed) this.#selecting.add(key)
+    }
     this.#changed({ key, namespace, generation: now?.generation ?? 0, source, cluster, uid, version, place })
   }
 
@@ -69,8 +77,10 @@ export class PushReports {
     if (objects.length > 0) this.#peer?.tell({ type: 'RefusalBlamed', writer, connection, typeUrl, objects: objects.slice(0, mostNamed) })
   }
 
-  /** A push with all changes so far was published, or was not needed. */
-  published(made: MadePush | undefined): void {
+  /** A push with all changes so far was published, or was not needed. `selectingNone`: those keys of objects that select no connected proxy. */
+  published(made: MadePush | undefined, selectingNone: (keys: readonly string[]) => readonly string[]): void {
+    if (this.#selecting.size > 0) this.#changes.selectNone(selectingNone([...this.#selecting]))
+    this.#selecting.clear()
     const isFirst = !this.#isStarted
     this.#isStarted = true
     if (made) {

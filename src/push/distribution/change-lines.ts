@@ -14,7 +14,7 @@ export const changeTimes = { lineMs: 1000, lateMs: 10_000 }
 
 /** Maximum number of changes whose outcome is awaited; the oldest are forgotten. */
 const mostOpen = 100
-/** Maximum number of refusals, and of proxies that have not answered, in a line. */
+/** Maximum number of refusals, of proxies that have not answered, and of objects that select none, in a line. */
 const mostNamed = 3
 
 /** A change whose outcome is not known yet. */
@@ -106,8 +106,10 @@ function lineOf(ended: readonly Ended[], proxies: number): ChangeLine {
   ]
   const silent = [...new Set(outcomes.flatMap(({ waiting }) => waiting.map(nameOfNode)))]
   const gone = outcomes.reduce((sum, outcome) => sum + outcome.gone, 0)
+  const selectingNone = proxies === 0 ? [] : [...new Set(ended.flatMap(({ changes }) => changes.selectingNone))]
   const parts = [
     `${changesText(ended.map(({ changes }) => changes))}; ${arrival(outcomes, proxies)}`,
+    ...(selectingNone.length > 0 ? [`no connected proxy is selected by ${someOf(selectingNone, mostNamed)}`] : []),
     ...(refused.length > 0 ? [someOf(refused, mostNamed)] : []),
     ...(silent.length > 0 ? [`no answer after ${changeTimes.lateMs / 1000} s from ${someOf(silent, mostNamed)}`] : []),
     ...(gone > 0 ? [`${count(gone, 'proxy', 'proxies')} disconnected before the answer`] : []),

@@ -14,6 +14,8 @@ type Change = keyof ChangeCounts
 /** Collects the changes of a push. An object counts once, with what became of it in the end. */
 export class CollectedChanges {
   readonly #objects = new Map<string, { readonly place: string; readonly change: Change }>()
+  /** The keys of those that select no connected proxy. */
+  readonly #selectingNone = new Set<string>()
 
   get isEmpty(): boolean {
     return this.#objects.size === 0
@@ -22,8 +24,14 @@ export class CollectedChanges {
   /** An object with a key changed, at a place of its source. */
   add(key: string, place: string, change: Change): void {
     const before = this.#objects.get(key)?.change
+    this.#selectingNone.delete(key)
     if (before === 'added' && change === 'removed') this.#objects.delete(key)
     else this.#objects.set(key, { place, change: before === undefined ? change : together(before, change) })
+  }
+
+  /** Objects were found to select proxies, and none that is connected. Those that have not changed since the last {@link take} are not told. */
+  selectNone(keys: readonly string[]): void {
+    for (const key of keys) if (this.#objects.has(key)) this.#selectingNone.add(key)
   }
 
   /** Returns the changes since the last call; undefined if there are none. */
@@ -39,8 +47,10 @@ export class CollectedChanges {
       there[change]++
       all[change]++
     }
+    const selectingNone = [...this.#selectingNone].slice(0, mostTold).map(nameOfKey)
     this.#objects.clear()
-    return { places: [...places.values()].slice(0, mostTold), otherPlaces: Math.max(0, places.size - mostTold), all }
+    this.#selectingNone.clear()
+    return { places: [...places.values()].slice(0, mostTold), otherPlaces: Math.max(0, places.size - mostTold), all, selectingNone }
   }
 }
 

@@ -35,6 +35,16 @@ describe('what changed, in words', () => {
     expect(changesText([route(), many])).to.equal('reviews.yaml, 0.yaml, 1.yaml and 48 more: 51 changes in 2 pushes')
   })
 
+  it('has the objects that select no proxy, as they were in the end', () => {
+    const collected = new CollectedChanges()
+    for (const name of ['a', 'b', 'c']) collected.add(`Gateway/ns/${name}`, inFile('g.yaml'), 'added')
+    collected.selectNone(['Gateway/ns/a', 'Gateway/ns/b', 'Gateway/ns/old'])
+    collected.add('Gateway/ns/a', inFile('g.yaml'), 'changed')
+    expect(collected.take()?.selectingNone).to.deep.equal(['Gateway ns/b'])
+    collected.add('Gateway/ns/c', inFile('g.yaml'), 'changed')
+    expect(collected.take()?.selectingNone).to.deep.equal([])
+  })
+
   it('an object counts once, with what became of it in the end', () => {
     const text = (...of: ('added' | 'changed' | 'removed')[]) => {
       const collected = new CollectedChanges()
