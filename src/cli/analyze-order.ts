@@ -1,7 +1,9 @@
 /** The flags and arguments of `pilot-discovery analyze` and `validate`. */
 import { string } from '@oclif/core/args'
 import type { Level } from '../analysis/finding.ts'
+import { userClusterFlags } from './cluster-flags.ts'
 import { checkNamespace, type FlagValues, text, toggle } from './flags.ts'
+import { meansUserCluster, type UserCluster } from './user-cluster.ts'
 
 /** What is to be analyzed, and how the result is written. */
 export interface AnalyzeOrder {
@@ -24,11 +26,7 @@ export interface AnalyzeOrder {
 }
 
 /** A cluster that is to be read. */
-export interface ClusterOrder {
-  /** A file with contexts, clusters and users; empty: as the orchestrator's command line finds it. */
-  readonly orchconfig: string
-  /** The context in it; empty: the current one. */
-  readonly context: string
+export interface ClusterOrder extends UserCluster {
   /** The namespace whose objects are analyzed; empty: all. */
   readonly namespace: string
 }
@@ -52,12 +50,8 @@ export const analyzeFlags = {
 /** Flags of `analyze` only. */
 export const clusterFlags = {
   cluster: toggle({ description: 'reads the objects of a cluster, of which files override those of the same name' }),
-  orchconfig: text({
-    value: 'file',
-    default: '',
-    description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given',
-  }),
-  context: text({ value: 'context', default: '', description: 'context in it; the current one when not given' }),
+  ...userClusterFlags,
+  orchconfig: text({ value: 'file', default: '', description: 'the same as --kubeconfig' }),
   namespace: text({
     char: 'n',
     default: '',
@@ -65,12 +59,11 @@ export const clusterFlags = {
   }),
 }
 
-/** Returns the cluster of a command line. Throws an Error for flags that are without effect. */
-export function clusterOrder({ cluster, orchconfig, context, namespace }: FlagValues<typeof clusterFlags>): ClusterOrder | undefined {
-  if (cluster) return { orchconfig, context, namespace }
-  const idle = Object.entries({ orchconfig, context }).find(([, value]) => value !== '')
-  if (idle) throw new Error(`--${idle[0]} needs --cluster`)
-  return undefined
+/** Returns the cluster of a command line; undefined: none is meant. Throws an Error when two files are named. */
+export function clusterOrder({ cluster, kubeconfig, orchconfig, context, namespace }: FlagValues<typeof clusterFlags>): ClusterOrder | undefined {
+  if (kubeconfig !== '' && orchconfig !== '') throw new Error('--kubeconfig and --orchconfig exclude each other: both name the file of the cluster')
+  const meant = { kubeconfig: kubeconfig || orchconfig, context }
+  return meansUserCluster({ cluster, ...meant }) ? { ...meant, namespace } : undefined
 }
 
 /** Arguments of both commands; more paths may follow. */

@@ -1,16 +1,12 @@
 /** The flags and arguments of the commands that ask a running server. */
 import { string } from '@oclif/core/args'
+import { userClusterFlags } from './cluster-flags.ts'
 import { list, text, toggle, uint16 } from './flags.ts'
 
 /** The flags that name the mesh of a cluster. */
 export const meshClusterFlags = {
   cluster: toggle({ description: 'asks the mesh of a cluster, through its API server and with your rights there' }),
-  kubeconfig: text({
-    value: 'file',
-    default: '',
-    description: 'configuration file of the cluster, which means --cluster; those of KUBECONFIG or ~/.kube/config when not given',
-  }),
-  context: text({ value: 'context', default: '', description: 'context in it, which means --cluster; the current one when not given' }),
+  ...userClusterFlags,
   meshNamespace: text({ default: 'mesh-system', description: 'namespace of the control plane in the cluster' }),
   revision: text({ default: '', description: 'revision of the control plane in the cluster; needed where there are several' }),
   replica: text({ default: '', description: 'pod of discovery that is asked, by a part of its name; the first that answers when not given' }),

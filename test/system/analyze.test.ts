@@ -289,7 +289,14 @@ describe('pilot-discovery analyze and validate', () => {
     expect(error('analyze', dir, '--nosuch')).to.equal('Error: unknown flag: --nosuch')
     expect(error('analyze')).to.equal('Error: a file or directory is needed, or - for standard input, or --cluster')
     expect(error('validate')).to.equal('Error: a file or directory is needed, or - for standard input')
-    expect(error('analyze', '--context', 'x', dir)).to.equal('Error: --context needs --cluster')
+    const nowhere = join(dir, 'no-such-file')
+    for (const flag of ['--kubeconfig', '--orchconfig'])
+      expect(error('analyze', flag, nowhere, dir), flag)
+        .to.match(/^Error: --cluster: /)
+        .and.to.contain(nowhere)
+    expect(error('analyze', '--kubeconfig', nowhere, '--orchconfig', nowhere)).to.equal(
+      'Error: --kubeconfig and --orchconfig exclude each other: both name the file of the cluster',
+    )
     expect(run(['analyze']).status).to.equal(255)
   })
 })

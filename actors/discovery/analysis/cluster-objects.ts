@@ -1,6 +1,5 @@
 /** Reads the cluster of `pilot-discovery analyze --cluster` into a mesh (docs/analysis.md, Y6). */
 import { join } from 'node:path'
-import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { type ClusterKind, foreignKinds, kindsOfGroup, meshGroups, meshKindsIn, unreadMessage } from '../../../src/analysis/cluster-kinds.ts'
 import type { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import type { Located } from '../../../src/analysis/report.ts'
@@ -27,7 +26,7 @@ export interface ReadCluster {
 
 /** Adds the objects of a cluster to a mesh that has those of files already. Rejects with an Error where the cluster cannot be reached. */
 export async function addCluster(order: ClusterOrder, mesh: OfflineMesh, features: Features, environment: NodeJS.ProcessEnv): Promise<ReadCluster> {
-  const session = userSession(originOf(order, features, environment))
+  const session = userSession(userCluster(order, features, environment))
   try {
     return await new ClusterReading(new ClusterReader(session), order, mesh, features).read()
   } finally {
@@ -41,16 +40,13 @@ export async function addCluster(order: ClusterOrder, mesh: OfflineMesh, feature
  */
 export async function namespaceOf(order: ClusterOrder, features: Features, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
   try {
-    const origin = originOf(order, features, environment)
+    const origin = userCluster(order, features, environment)
     if (origin.from === 'files') return await contextNamespace(origin)
     return origin.from === 'pod' ? (await readBoundedFile(join(origin.directory, 'namespace'))).trim() : undefined
   } catch {
     return undefined
   }
 }
-
-const originOf = ({ orchconfig, context }: ClusterOrder, features: Features, environment: NodeJS.ProcessEnv): ClusterOrigin =>
-  userCluster({ flag: 'orchconfig', file: orchconfig, context }, features, environment)
 
 class ClusterReading {
   readonly #reader: ClusterReader

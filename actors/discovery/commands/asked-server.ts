@@ -2,6 +2,7 @@
 import type { Replica } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { ForwardedServer, ServerPlace } from '../../../src/cli/admin-client.ts'
 import { adminSocket } from '../../../src/cli/admin-socket.ts'
+import { meansUserCluster } from '../../../src/cli/user-cluster.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import type { ClusterTarget } from './cluster-target.ts'
@@ -42,8 +43,9 @@ export async function serverOf(flags: ServerFlags): Promise<ServerPlace> {
 }
 
 /** Whether the flags name the mesh of a cluster. Throws an Error that names a flag without effect. */
-export function meansCluster({ cluster, kubeconfig, context, revision, replica }: MeshClusterFlags): boolean {
-  if (cluster || kubeconfig !== '' || context !== '') return true
+export function meansCluster(flags: MeshClusterFlags): boolean {
+  if (meansUserCluster(flags)) return true
+  const { revision, replica } = flags
   const idle = Object.entries({ revision, replica }).find(([, value]) => value !== '')
   if (idle) throw new Error(`--${idle[0]} needs --cluster`)
   return false

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import type { ForwardedServer } from '../../../src/cli/admin-client.ts'
+import type { UserCluster } from '../../../src/cli/user-cluster.ts'
 import { type Features, readFeatures } from '../../../src/config/features.ts'
 import { isMapping, mapping } from '../../../src/config/shape.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
@@ -17,10 +18,7 @@ import { type ForwardedPort, forwardPort, type PodPort } from '../cluster/forwar
 import { userCluster, userSession } from '../cluster/user-session.ts'
 
 /** Which mesh of which cluster is meant. */
-export interface ClusterTarget {
-  /** A file with contexts, clusters and users, and one of its contexts; empty: as the orchestrator's command line finds them. */
-  readonly kubeconfig: string
-  readonly context: string
+export interface ClusterTarget extends UserCluster {
   /** The namespace of the control plane. */
   readonly meshNamespace: string
   /** The revision of the control plane; empty: the only one. */
@@ -46,7 +44,7 @@ const limits = { replicaMs: 5000, tokenMs: 600_000, usedMs: 300_000 }
 /** Connects to a replica. Replicas that are not ready or do not answer are named on stderr. Rejects with an Error that says what is wrong. */
 export async function reachCluster(target: ClusterTarget, environment: NodeJS.ProcessEnv = process.env): Promise<ForwardedServer> {
   const { features } = readFeatures(environment)
-  const origin = userCluster({ flag: 'kubeconfig', file: target.kubeconfig, context: target.context }, features, environment)
+  const origin = userCluster(target, features, environment)
   const connection = new ClusterConnection(origin)
   const { server: address } = await connection.access(false).catch((error: Error) => {
     throw new Error(`${target.kubeconfig === '' ? '--cluster' : '--kubeconfig'}: ${error.message}`)
