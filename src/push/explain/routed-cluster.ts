@@ -12,15 +12,16 @@ import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { SentResources } from './sent-resources.ts'
 import type { WeightedCluster } from './taken-connection.ts'
 
-/** Says of a cluster how it is reached, and why it cannot be. */
-export function routedCluster({ name, weight }: WeightedCluster, sent: SentResources): RoutedCluster {
+/** Says of a cluster how it is reached, and why it cannot be. `isRedirected`: the connection has an original destination. */
+export function routedCluster({ name, weight }: WeightedCluster, sent: SentResources, isRedirected: boolean): RoutedCluster {
   const cluster = sent.named(clusterType, name, ClusterSchema)
   if (!cluster) return { name, weight, tls: '', endpoints: 0, healthy: 0, because: absence(name, sent) }
   const assignment = assignmentOf(cluster, sent)
   const endpoints = assignment?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints) ?? []
   const healthy = endpoints.filter(({ healthStatus }) => !unhealthy.has(Number(healthStatus))).length
   const isResolved = assignment !== undefined || isEds(cluster)
-  const because = isResolved && endpoints.length === 0 ? emptiness(name, sent) : ''
+  const isLost = isPassedOn(cluster) && !isRedirected
+  const because = isLost ? withoutAddress : isResolved && endpoints.length === 0 ? emptiness(name, sent) : ''
   return { name, weight, tls: tlsOf(cluster, endpoints), endpoints: endpoints.length, healthy, because }
 }
 
@@ -42,6 +43,14 @@ export function endpointsOf(name: string, sent: SentResources): Arrival['endpoin
 const unhealthy: ReadonlySet<number> = new Set([2, 3, 4])
 
 const isEds = ({ clusterDiscoveryType }: Cluster): boolean => clusterDiscoveryType.case === 'type' && Number(clusterDiscoveryType.value) === 3
+
+/** Whether a cluster passes connections on to the addresses that they were opened to, and to none that a patch finds otherwise. */
+const isPassedOn = ({ clusterDiscoveryType, lbConfig }: Cluster): boolean =>
+  clusterDiscoveryType.case === 'type' && Number(clusterDiscoveryType.value) === 4 && lbConfig.case !== 'originalDstLbConfig'
+
+/** The reason where such a cluster has nowhere to pass a connection on to. */
+const withoutAddress =
+  'the connection was opened to the proxy itself, to a port from which nothing is redirected, so there is no other address to pass it on to'
 
 /** The endpoints of a cluster: its own, or those that the proxy was sent for it; undefined where it finds them by itself. */
 function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignment | undefined {

@@ -12,7 +12,7 @@ import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
-import { isCatchAll, type LeadsTo, portsOf, secretsOfChain, takenConnection, type WeightedCluster } from './taken-connection.ts'
+import { isCatchAll, isRedirected, type LeadsTo, portsOf, secretsOfChain, takenConnection, type WeightedCluster } from './taken-connection.ts'
 
 /** The maximum number of routes that are told of. */
 const mostRoutes = 200
@@ -205,10 +205,12 @@ function answered(at: Unanswered, { action }: Route, sent: SentResources, unknow
 
 /** What becomes of a request that is sent to clusters. One of several that can take it decides. */
 function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string): Routing {
-  const told = { ...at, clusters: clusters.map((each) => routedCluster(each, sent)) }
+  const listeners = sent.listeners()
+  const hasAddress = listeners.some((each) => each.name === at.listener && isRedirected(each, listeners))
+  const told = { ...at, clusters: clusters.map((each) => routedCluster(each, sent, hasAddress)) }
   const isHttp = at.routes !== ''
   const only = clusters[0]?.name
-  if (only === passthrough)
+  if (only === passthrough && told.clusters[0]?.because === '')
     return { ...told, status: 200, decidedBy: 'cluster', reason: `${unknown}the connection is passed on to the address that it was opened to` }
   if (only === blackHole)
     return { ...told, status: 0, decidedBy: 'cluster', reason: `${unknown}the connection is closed (outboundTrafficPolicy REGISTRY_ONLY)` }

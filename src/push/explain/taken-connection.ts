@@ -71,6 +71,13 @@ const inbound = 1
 /** Whether a listener takes all redirected connections that no other listener has. */
 export const isCatchAll = ({ useOriginalDst }: Listener): boolean => useOriginalDst === true
 
+/**
+ * Whether connections to a listener have an original destination: redirection, which a proxy with a listener for all of it has, brings them to listeners
+ * that are not bound, and to those at all addresses.
+ */
+export const isRedirected = (listener: Listener, listeners: readonly Listener[]): boolean =>
+  isCatchAll(listener) || listener.bindToPort === false || (isWildcard(listener) && listeners.some(isCatchAll))
+
 function socketOf({ address }: Listener) {
   return address?.address.case === 'socketAddress' ? address.address.value : undefined
 }

@@ -1,0 +1,55 @@
+/** Where a proxy is said to send requests, by the resources that it is sent for documents. */
+import { expect } from 'chai'
+import type { Routing, SentRequest } from '../../../../protocols/messages/explain.ts'
+import { routing } from '../../../../src/push/explain/routing.ts'
+import { madeOf } from '../../../harness/made.ts'
+import { networkingDocument as document } from '../../../harness/mesh-document.ts'
+
+const entry = (name: string, more: string) =>
+  document('ServiceEntry', name, `{hosts: [${name}.example], location: MESH_INTERNAL, ports: [{number: 80, name: http}], ${more}}`)
+
+/** Where a proxy sends a GET request to port 80, by documents of its namespace. */
+function routed(documents: readonly string[], host: string, given: Partial<SentRequest> = {}, node: Parameters<typeof madeOf>[2] = {}): Routing {
+  const { resources, faults } = madeOf(documents.join('---\n'), {}, node)
+  expect(faults).to.deep.equal([])
+  return routing({
+    request: { method: 'GET', scheme: 'http', host, port: 80, path: '/', headers: {}, ...given },
+    ...{ namespace: 'shop', domain: 'cluster.local', missingSecrets: [], resources },
+    isGateway: node.id?.startsWith('router~') === true,
+  })
+}
+
+const sidecar = { id: 'sidecar~10.1.0.1~web.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop' } }
+
+describe('a request that is passed on to the address that it was opened to', () => {
+  const stock = entry('stock', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]')
+  const anywhere = entry('anywhere', 'resolution: NONE')
+  const bound = document(
+    'Sidecar',
+    'own',
+    "{egress: [{port: {number: 80, name: http, protocol: HTTP}, bind: 127.0.0.1, captureMode: NONE, hosts: ['*/*']}]}",
+  )
+
+  it('fails where nothing is redirected to the listener: a misspelt host was said to be routed', () => {
+    const { status, decidedBy, reason } = routed([stock, bound], 'stok.example', {}, sidecar)
+    expect([status, decidedBy]).to.deep.equal([503, 'cluster'])
+    expect(reason).to.match(/^no service or VirtualService that the proxy sees has stok\.example; did you mean "stock\.example"\?; /)
+    expect(reason).to.contain('the connection was opened to the proxy itself')
+    expect(routed([stock, bound], 'stock.example', {}, sidecar).decidedBy).to.equal('destination')
+    const unredirected = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'NONE' } }
+    expect(routed([stock], 'stok.example', {}, unredirected).status, 'a proxy of which no listener is redirected to').to.equal(503)
+  })
+
+  it('fails there for services without addresses too', () => {
+    expect(routed([anywhere, bound], 'anywhere.example', {}, sidecar)).to.include({ status: 503, decidedBy: 'cluster' })
+    expect(routed([anywhere], 'anywhere.example', {}, sidecar).status).to.equal(200)
+  })
+
+  it('is routed where connections are redirected', () => {
+    const { status, reason } = routed([stock], 'stok.example', {}, sidecar)
+    expect([status, reason]).to.deep.equal([
+      200,
+      'no service or VirtualService that the proxy sees has stok.example; did you mean "stock.example"?; the connection is passed on to the address that it was opened to',
+    ])
+  })
+})
