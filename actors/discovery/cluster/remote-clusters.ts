@@ -6,6 +6,7 @@ import { createSecureContext } from 'node:tls'
 import type { TokenReviewQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
 import { heardNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ClusterAccess, RemoteKey } from '../../../protocols/messages/orchestrator.ts'
+import { certificatesOf } from '../../../src/identity/pem.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { remoteSecretLabels } from '../../../src/names/secret-names.ts'
 import {
@@ -450,8 +451,14 @@ export class RemoteClusters {
 function unusable({ ca, cert, key }: ClusterAccess): string | undefined {
   try {
     createSecureContext({ ca, cert, key })
-    return undefined
   } catch {
     return 'its certificates or its key cannot be used: expected PEM, and a key that belongs to the certificate'
+  }
+  // OpenSSL takes authorities that it cannot read for none, and then trusts no server.
+  try {
+    if (ca !== undefined) certificatesOf(ca)
+    return undefined
+  } catch {
+    return 'certificate-authority-data: one of its certificates cannot be read'
   }
 }

@@ -76,6 +76,22 @@ describe('a remote secret that changes all the time', () => {
   })
 })
 
+describe('a remote secret whose certificate authority cannot be read', () => {
+  it('is told with the field, and the last good state stays', () => {
+    const { clusters, started, stopped, given } = following()
+    const broken = Buffer.from('-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----').toString('base64')
+    const good = kubeconfig('https://10.0.0.1')
+    given({ west: good })
+    for (const authority of [broken, Buffer.from('none').toString('base64')]) {
+      given({ west: good.replace('server:', `certificate-authority-data: ${authority}\n      server:`) })
+      expect(clusters.troubles).to.have.length(1)
+      expect(clusters.troubles[0]).to.match(/^Secret mesh-system\/s, cluster west: .*certificate-authority-data: .*; its last good state stays$/)
+    }
+    expect([started, stopped]).to.deep.equal([['west'], []])
+    clusters.close()
+  })
+})
+
 describe('one cluster under two ids', () => {
   /** Answers with the uids in the order in which clusters are followed: the own one first. */
   const uids = (given: readonly string[]) => {

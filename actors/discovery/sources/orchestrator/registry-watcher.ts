@@ -361,7 +361,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
         ? '--allowUnreadableConfig is set: the process goes on without them'
         : isUnread && !this.#isListed
           ? this.#context.config.isRemote
-            ? 'nothing of this cluster is known before they are listed'
+            ? 'nothing new of this cluster is known before they are listed'
             : 'the service is not ready before they are listed'
           : ''
     this.#troubles.failed({ path, shown: shownResource(resource), what, refusal, reason, consequence, isListed })
