@@ -24,6 +24,8 @@ export function envoyArguments(file: string, config: ProxyConfig, node: Workload
     ...['-c', file],
     ...['--restart-epoch', '0'],
     ...['--drain-time-s', String(config.drainDuration / 1000)],
+    // Connections of a listener that has changed are to end with their next answer: until then they have the policies of before.
+    ...['--drain-strategy', 'immediate'],
     ...['--parent-shutdown-time-s', String(config.parentShutdownDuration / 1000)],
     ...['--service-cluster', node.serviceCluster],
     ...['--service-node', node.id],

@@ -40,6 +40,7 @@ describe('pilot-agent proxy: the bootstrap', () => {
     expect(admin.address.socketAddress.portValue).to.equal(one.adminPort)
     const args = (await one.admin('/args')).split('\n')
     expect(args.slice(0, 6)).to.deep.equal(['-c', 'etc/mesh/proxy/envoy-rev0.json', '--restart-epoch', '0', '--drain-time-s', '6'])
+    expect(args[args.indexOf('--drain-strategy') + 1]).to.equal('immediate')
     expect(args[args.indexOf('--config-yaml') + 1]).to.equal('admin: {profile_path: /tmp/x}')
     expect(one.output)
       .to.contain('./etc/mesh/pod/labels, line 2: not key="value", left out')
