@@ -1,5 +1,7 @@
 /** The certificate authority as shown by pages and the `ca` command: public data, no keys. Times are ISO 8601. */
 
+import type { ReplicaState } from './replicas.ts'
+
 /** A certificate of the authority. */
 export interface ShownCertificate {
   /** SHA-256 fingerprint. */
@@ -66,6 +68,8 @@ export interface AuthorityStatus {
   readonly serving: readonly ShownServing[]
   /** The number of certificates of workloads that are held. */
   readonly holders: number
+  /** The replicas whose proxies count as connected; empty where replicas do not ask each other. */
+  readonly replicas: readonly ReplicaState[]
 }
 
 /** A serving certificate that was issued to a server of the process and has not expired. */
@@ -81,6 +85,8 @@ export interface ShownServing {
 
 /** The page `ca_ledger`. */
 export interface LedgerPage {
+  /** As in {@link AuthorityStatus}. */
+  readonly replicas: readonly ReplicaState[]
   readonly identities: readonly {
     readonly identity: string
     readonly proxies: readonly string[]
@@ -112,7 +118,9 @@ export interface CutOff {
 }
 
 /** The answer to `ca_distrust`: the root (its fingerprint) and who is cut off, or why it stays trusted. */
-export type DistrustAnswer = ({ readonly root: string; readonly subject: string; readonly isDry: boolean } & CutOff) | { readonly refused: string }
+export type DistrustAnswer =
+  | ({ readonly root: string; readonly subject: string; readonly isDry: boolean; readonly replicas: readonly ReplicaState[] } & CutOff)
+  | { readonly refused: string }
 
 /** The answer to `ca_trust`. */
 export type TrustAnswer = { readonly root: string; readonly subject: string } | { readonly refused: string }

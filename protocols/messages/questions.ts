@@ -7,6 +7,7 @@ import type { Duty } from './leadership.ts'
 import type { AskedGeneration, OthersCounted, StatusOrder, StatusOutcome } from './object-status.ts'
 import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
 import type { EntryOrder, EntryOutcome, PresenceAnswer, PresenceOrder } from './registration.ts'
+import type { StreamsElsewhere } from './replicas.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 import type { SecretReader } from './secrets.ts'
@@ -42,6 +43,8 @@ export interface BoundedQuestions {
   writeStatus(order: StatusOrder): StatusOutcome
   /** Answered by the main thread, which asks the other replicas how many of their proxies have generations of objects. */
   othersCounted(asked: readonly AskedGeneration[]): OthersCounted
+  /** Answered by the main thread, which asks the other replicas which proxies are connected to them. */
+  streamsElsewhere(): StreamsElsewhere
   /** Both answered by the main thread: creates, changes or deletes a WorkloadEntry; keeps the Lease of this replica and lists those of all. */
   callEntry(order: EntryOrder): EntryOutcome
   replicaPresence(order: PresenceOrder): PresenceAnswer
@@ -84,6 +87,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   writeIngressStatus: 25_000,
   writeStatus: 25_000,
   othersCounted: 10_000,
+  streamsElsewhere: 10_000,
   // A call may wait for a credential.
   callEntry: 25_000,
   // Up to four calls, and one for each dead replica.

@@ -27,11 +27,27 @@ export type ReplicaQuestion =
   | 'load'
   | 'pushAgain'
   | 'counted'
+  | 'streams'
   | 'ofProxy'
   | 'explainResource'
   | 'resources'
   | 'node'
   | 'disconnect'
+
+/** A stream of a proxy, as the certificate authority knows it. On the plaintext port it has no identities. */
+export interface ConnectedProxy {
+  /** Id of the proxy's node, `<type>~<address>~<name>~<domain>`. */
+  readonly node: string
+  readonly identities: readonly string[]
+  /** The client certificate, the root of its chain, and when it expires in Unix milliseconds. Undefined without one. */
+  readonly presented?: { readonly serial: string; readonly root: string; readonly notAfter: number } | undefined
+}
+
+/** The streams of the other replicas, and all replicas, this one among them; none where replicas do not ask each other. */
+export interface StreamsElsewhere {
+  readonly streams: readonly ConnectedProxy[]
+  readonly replicas: readonly ReplicaState[]
+}
 
 /** What the other replicas have answered. */
 export interface OfOthers<Value> {

@@ -3,6 +3,7 @@
  * them would fail if a rotation advanced to its next stage now (docs/certificates.md, R9 to R13). A certificate is held until it has expired,
  * or until another one was requested with it. The ledger is no source of trust: no permission depends on it.
  */
+import type { ConnectedProxy } from '../../protocols/messages/replicas.ts'
 
 /** A certificate that was issued to a workload. */
 export interface IssuedCertificate {
@@ -23,15 +24,6 @@ export interface IssuedCertificate {
 
 /** A serving certificate that was issued to a server of this process. */
 export type ServingRecord = Pick<IssuedCertificate, 'serial' | 'root' | 'issuedAt' | 'notAfter'>
-
-/** A stream of a proxy. On the plaintext port it has no identities. */
-export interface ConnectedProxy {
-  /** Id of the proxy's node, `<type>~<address>~<name>~<domain>`. */
-  readonly node: string
-  readonly identities: readonly string[]
-  /** The client certificate, the root of its chain, and when it expires in Unix milliseconds. Undefined without one. */
-  readonly presented: { readonly serial: string; readonly root: string; readonly notAfter: number } | undefined
-}
 
 /** The current stage of a rotation, as the ledger needs it. */
 export interface LedgerStage {
@@ -112,6 +104,22 @@ interface Connection extends ConnectedProxy {
   readonly address: string
 }
 
+/** The streams of other replicas. */
+interface Elsewhere {
+  /** By identity. */
+  readonly connections: ReadonlyMap<string, readonly Connection[]>
+  /** The nodes on the plaintext port. */
+  readonly plaintext: readonly string[]
+  /** Whether all replicas have told theirs. */
+  readonly isComplete: boolean
+}
+
+/** What is known of an identity, its connections to all replicas included. */
+interface Known extends Pick<Entry, 'holders'> {
+  readonly identity: string
+  readonly connections: readonly Connection[]
+}
+
 /** The evicted certificates of one stage and root. */
 export interface Evictions {
   readonly epoch: number
@@ -143,6 +151,7 @@ export class Ledger {
   readonly #identities = new Map<string, Entry>()
   readonly #plaintext = new Map<string, string>()
   readonly #connections = new Map<string, Connection>()
+  #elsewhere: Elsewhere = { connections: new Map(), plaintext: [], isComplete: true }
   #serving: ServingRecord[] = []
   #holders = 0
   #completeSince: number
@@ -232,17 +241,16 @@ export class Ledger {
 
   /**
    * The holders of certificates that lead to a root (its fingerprint) and are valid at the Unix time `now` in milliseconds, in order of
-   * identities, and the nodes of the proxies that are connected with one.
+   * identities, and the nodes of the proxies that are connected with one: to all replicas, or to this one.
    */
-  holdersOf(root: string, now: number): RootHolder[] {
-    return [...this.#identities]
-      .map(([identity, { holders, connections }]) => ({
+  holdersOf(root: string, now: number, replicas: 'all' | 'own' = 'all'): RootHolder[] {
+    return this.#known(replicas === 'own' ? new Map() : undefined)
+      .map(({ identity, holders, connections }) => ({
         identity,
         addresses: [...new Set([...holders.values()].filter((held) => held.root === root && held.notAfter > now).map(({ address }) => address))],
-        proxies: named([...connections.values()].filter(({ presented }) => presented?.root === root)),
+        proxies: named(connections.filter(({ presented }) => presented?.root === root)),
       }))
       .filter(({ addresses, proxies }) => addresses.length + proxies.length > 0)
-      .sort((one, other) => (one.identity < other.identity ? -1 : 1))
   }
 
   /** Records a serving certificate that was issued to a server of this process. */
@@ -260,10 +268,9 @@ export class Ledger {
       this.#plaintext.set(name, proxy.node)
       return false
     }
-    const identities = proxy.identities.slice(0, this.#bounds.identities)
-    const connection: Connection = { ...proxy, identities, address: hostOf(proxy.node.split('~')[1] ?? '') }
+    const connection = this.#connectionOf(proxy)
     this.#connections.set(name, connection)
-    for (const identity of identities) this.#entry(identity).connections.set(name, connection)
+    for (const identity of connection.identities) this.#entry(identity).connections.set(name, connection)
     return this.#holdPresented(connection, proxy.presented?.root === provenBy ? epoch : beforeAnyStage)
   }
 
@@ -282,6 +289,28 @@ export class Ledger {
   /** Removes all streams whose names begin with `prefix`: those of an XDS writer that ended. */
   allDisconnected(prefix: string): void {
     for (const name of [...this.#plaintext.keys(), ...this.#connections.keys()]) if (name.startsWith(prefix)) this.disconnected(name)
+  }
+
+  /** The streams of this replica. */
+  streams(): ConnectedProxy[] {
+    const plaintext = [...this.#plaintext.values()].map((node): ConnectedProxy => ({ node, identities: [] }))
+    return [...[...this.#connections.values()].map(({ node, identities, presented }) => ({ node, identities, presented })), ...plaintext]
+  }
+
+  /**
+   * Takes over the streams of all other replicas in place of those that they told before. They count in what is told of proxies; what is known of
+   * certificates comes from {@link merge}. `isComplete`: no replica is missing.
+   */
+  connectedElsewhere(streams: readonly ConnectedProxy[], isComplete: boolean): void {
+    const connections = new Map<string, Connection[]>()
+    for (const connection of streams.map((stream) => this.#connectionOf(stream)))
+      for (const identity of connection.identities) {
+        const others = connections.get(identity)
+        if (others) others.push(connection)
+        else connections.set(identity, [connection])
+      }
+    const plaintext = streams.filter(({ identities }) => identities.length === 0).map(({ node }) => node)
+    this.#elsewhere = { connections, plaintext, isComplete }
   }
 
   /** Removes the certificates that have expired at the Unix time `now` in milliseconds. */
@@ -310,8 +339,9 @@ export class Ledger {
    */
   blockers(stage: LedgerStage, now: number): Blocker[] {
     const found: Blocker[] = []
-    for (const [identity, entry] of [...this.#identities].sort(([one], [other]) => (one < other ? -1 : 1)))
-      found.push(...blockersOf(identity, entry, stage, { now, knownFrom: this.#completeSince + this.#longestLife }))
+    const { isComplete } = this.#elsewhere
+    for (const known of this.#known())
+      found.push(...blockersOf(known, stage, { now, knownFrom: this.#completeSince + this.#longestLife, isComplete }))
     const until = Math.max(0, ...this.#evictions.filter(({ epoch }) => epoch < stage.epoch).map((evicted) => evicted.until))
     if (until > now) {
       const isLost = this.#evictions.some(({ epoch, root }) => epoch === beforeAnyStage && root === '')
@@ -325,7 +355,7 @@ export class Ledger {
 
   /** Nodes of the proxies that are connected on the plaintext port. */
   plaintext(): string[] {
-    return [...new Set(this.#plaintext.values())]
+    return [...new Set([...this.#plaintext.values(), ...this.#elsewhere.plaintext])]
   }
 
   /** Serving certificates of this process, in order of issue, last issued last. */
@@ -335,14 +365,25 @@ export class Ledger {
 
   /** Rows of the ledger in the order of identities: at most `length` of them, from the index `start`. */
   rows(start = 0, length = Number.POSITIVE_INFINITY): LedgerRow[] {
-    return [...this.#identities]
-      .sort(([one], [other]) => (one < other ? -1 : 1))
-      .slice(start, start + length)
-      .map(([identity, { holders, connections }]) => ({
-        identity,
-        proxies: [...new Set([...connections.values()].map(({ node }) => node))],
-        certificates: [...holders.values()].sort((one, other) => other.issuedAt - one.issuedAt || (one.serial < other.serial ? -1 : 1)),
-      }))
+    return this.#known(undefined, start, length).map(({ identity, holders, connections }) => ({
+      identity,
+      proxies: [...new Set(connections.map(({ node }) => node))],
+      certificates: [...holders.values()].sort((one, other) => other.issuedAt - one.issuedAt || (one.serial < other.serial ? -1 : 1)),
+    }))
+  }
+
+  /** What is known of the identities in the order of their names: at most `length` of them, from the index `start`. */
+  #known(elsewhere = this.#elsewhere.connections, start = 0, length = Number.POSITIVE_INFINITY): Known[] {
+    const identities = [...new Set([...this.#identities.keys(), ...elsewhere.keys()])].sort()
+    return identities.slice(start, start + length).map((identity) => {
+      const { holders, connections } = this.#identities.get(identity) ?? { holders: new Map<string, HeldCertificate>() }
+      return { identity, holders, connections: [...(connections?.values() ?? []), ...(elsewhere.get(identity) ?? [])] }
+    })
+  }
+
+  #connectionOf(proxy: ConnectedProxy): Connection {
+    const identities = proxy.identities.slice(0, this.#bounds.identities)
+    return { ...proxy, identities, address: hostOf(proxy.node.split('~')[1] ?? '') }
   }
 
   #entry(identity: string): Entry {
@@ -431,16 +472,19 @@ export class Ledger {
   }
 }
 
-/** The time of a decision, and the time until which certificates may be valid that are not recorded; Unix milliseconds. */
-interface Times {
+/** The moment of a decision. */
+interface Moment {
+  /** Unix milliseconds. */
   readonly now: number
+  /** Until when certificates may be valid that are not recorded, in Unix milliseconds. */
   readonly knownFrom: number
+  /** Whether the connections to all replicas are known. */
+  readonly isComplete: boolean
 }
 
 /** What blocks a stage because of the certificates of an identity. */
-function blockersOf(identity: string, { holders, connections }: Entry, stage: LedgerStage, { now, knownFrom }: Times): Blocker[] {
+function blockersOf({ identity, holders, connections: open }: Known, stage: LedgerStage, { now, knownFrom, isComplete }: Moment): Blocker[] {
   const valid = [...holders.values()].filter(({ notAfter }) => notAfter > now)
-  const open = [...connections.values()]
   const [serials, addresses] = [new Set(open.map(({ presented }) => presented?.serial)), new Set(open.map(({ address }) => address))]
   const isHere = ({ serial, address }: HeldCertificate) => serials.has(serial) || addresses.has(address)
   const { late = [], absent = [] } = Object.groupBy(
@@ -463,7 +507,7 @@ function blockersOf(identity: string, { holders, connections }: Entry, stage: Le
   if (absent.length > 0) {
     const { serial, address, notAfter } = lastOf(absent)
     const others = absent.length > 1 ? `, and ${absent.length - 1} more` : ''
-    const reason = `is not connected from ${address}, where it holds certificate ${serial} of an earlier stage${others}`
+    const reason = `${isComplete ? 'is not connected' : 'is not known to be connected'} from ${address}, where it holds certificate ${serial} of an earlier stage${others}`
     found.push({ identity, proxies: [], why: 'not connected', reason, until: notAfter })
   }
   return found

@@ -173,3 +173,22 @@ export function stageOf({ authorities, stage, epoch }: AuthorityState): LedgerSt
 
 /** The roots of the authority's own signing certificates, one PEM text each. */
 export const rootsOf = ({ authorities }: AuthorityState): string[] => authorities.map(({ root }) => root)
+
+/** A stage of a rotation as part of a sentence: which roots are sent and used. */
+export function described({ stage, authorities: [old, next] }: AuthorityState): string {
+  switch (stage) {
+    case 'announce':
+      return `answers hold roots ${old?.id} and ${next?.id}, the first one signs`
+    case 'trust-both':
+      return `root ${next?.id} signs the certificates of the own servers`
+    case 'sign-with-new':
+      return `root ${next?.id} signs all certificates`
+    case 'retire':
+      return `answers hold root ${next?.id} alone, the own servers still take certificates of ${old?.id}`
+    case 'stable':
+      return `root ${old?.id} is alone`
+  }
+}
+
+/** The stage of a rotation, and between which authorities. */
+export const rotationOf = ({ epoch, stage, authorities }: AuthorityState): string => [epoch, stage, ...authorities.map(({ id }) => id)].join(' ')

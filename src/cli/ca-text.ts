@@ -1,5 +1,6 @@
 /** Formats the output of the `ca` commands. */
 import type { AuthorityStatus, DistrustAnswer, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-status.ts'
+import type { ReplicaState } from '../../protocols/messages/replicas.ts'
 import { table } from './table.ts'
 
 /** The number of digits of a fingerprint that are printed. */
@@ -7,7 +8,7 @@ const shortId = 16
 
 /** Formats roots, intermediates, expiries and the rotation's stage (docs/certificates.md, "The command"). */
 export function authorityText(status: AuthorityStatus): string {
-  const { source, keptIn, roots, intermediates, rotation, clock, keptKeys, faults, serving, holders } = status
+  const { source, keptIn, roots, intermediates, rotation, clock, keptKeys, faults, serving, holders, replicas } = status
   const { stage, since, next, blocking, plaintextProxies } = rotation
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
   return [
@@ -18,6 +19,7 @@ export function authorityText(status: AuthorityStatus): string {
     ...waitLines(status),
     `Clock: ${clock.verdict}${clock.verdict === 'agreed' ? '' : ` (it shows ${clock.wall}, recorded is ${clock.believed})`}`,
     ...faults.map((fault) => `Not valid: ${fault}`),
+    ...silentLines(replicas),
     '',
     table(
       ['ROOT', 'SUBJECT', 'BEGINS', 'EXPIRES', 'USES'],
@@ -44,7 +46,7 @@ export function authorityText(status: AuthorityStatus): string {
 }
 
 /** Formats who is cut off, or would be, when a root is not trusted any more. */
-export function distrustText({ root, subject, isDry, identities, holders }: Exclude<DistrustAnswer, { refused: string }>): string {
+export function distrustText({ root, subject, isDry, identities, holders, replicas }: Exclude<DistrustAnswer, { refused: string }>): string {
   const rows = holders.map(({ identity, addresses, proxies }) => [identity, addresses.join(', ') || '-', proxies.join(', ') || '-'])
   return [
     `Root ${short(root)} (${subject}) ${isDry ? 'would neither be' : 'is neither'} sent to workloads nor accepted from clients any more.`,
@@ -52,18 +54,26 @@ export function distrustText({ root, subject, isDry, identities, holders }: Excl
     `Identities with certificates of it, which ${isDry ? 'would be' : 'are'} cut off until they get others: ${identities}`,
     ...(rows.length === 0 ? [] : [table(['IDENTITY', 'ADDRESSES', 'CONNECTED PROXIES'], rows)]),
     ...(identities > rows.length ? [`and ${identities - rows.length} more`] : []),
+    ...silentLines(replicas),
   ].join('\n')
 }
 
 const waitLines = ({ rotation: { waits } }: AuthorityStatus): string[] => (waits === undefined ? [] : [`No stage begins: ${waits}`])
 
+/** Names the replicas of whose proxies it is not known which are connected. */
+const silentLines = (replicas: readonly ReplicaState[]): string[] =>
+  replicas
+    .filter(({ answered }) => !answered)
+    .map(({ name, reason }) => `Replica ${name} has not answered, so its proxies are not known to be connected: ${reason}`)
+
 /** Formats the identities that block the rotation. */
 export function blockersText(status: AuthorityStatus): string {
-  const { rotation } = status
+  const { rotation, replicas } = status
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
     `Rotation stage: ${stage}; next stage: ${next}`,
     ...waitLines(status),
+    ...silentLines(replicas),
     `Blockers of the next stage: ${blocking}`,
     ...blockers.flatMap(blockerLines),
     ...(blocking > blockers.length ? [`  and ${blocking - blockers.length} more`] : []),
@@ -73,13 +83,13 @@ export function blockersText(status: AuthorityStatus): string {
 }
 
 /** Formats the ledger: which identities hold which certificates, and how many proxies of each identity are connected. */
-export function ledgerText(rows: LedgerPage['identities']): string {
-  const lines = rows.flatMap(({ identity, proxies, certificates }) => {
+export function ledgerText({ identities, replicas }: LedgerPage): string {
+  const lines = identities.flatMap(({ identity, proxies, certificates }) => {
     const connected = String(proxies.length)
     const held = certificates.map(({ address, serial, root, notAfter }) => [identity, connected, address, serial, short(root), notAfter])
     return held.length > 0 ? held : [[identity, connected, '-', '-', '-', '-']]
   })
-  return table(['IDENTITY', 'CONNECTED PROXIES', 'ADDRESS', 'CERTIFICATE', 'ROOT', 'EXPIRES'], lines)
+  return [table(['IDENTITY', 'CONNECTED PROXIES', 'ADDRESS', 'CERTIFICATE', 'ROOT', 'EXPIRES'], lines), ...silentLines(replicas)].join('\n')
 }
 
 function blockerLines({ identity, proxies, reason, until }: ShownBlocker): string[] {

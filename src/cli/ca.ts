@@ -86,8 +86,9 @@ export async function show(access: CaAccess, flags: FlagValues<typeof outputFlag
 /** Prints who holds which certificate until when. */
 export async function showLedger(access: CaAccess, { identity, ...flags }: FlagValues<typeof ledgerFlags>): Promise<void> {
   const asJson = isJson(flags)
-  const rows = (await ledgerOf(access)).filter((row) => row.identity.includes(identity))
-  print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
+  const { identities, replicas } = await ledgerOf(access)
+  const page: LedgerPage = { identities: identities.filter((row) => row.identity.includes(identity)), replicas }
+  print(asJson ? JSON.stringify(page, null, 2) : ledgerText(page))
 }
 
 /** Trusts a root again that was distrusted. Rejects when the root is unknown. */
@@ -162,12 +163,12 @@ const statusOf = (access: CaAccess): Promise<AuthorityStatus> => serverOr(access
 /** The number of identities per request. */
 const pageLength = 1000
 
-async function ledgerOf(access: CaAccess): Promise<LedgerPage['identities']> {
+async function ledgerOf(access: CaAccess): Promise<LedgerPage> {
   const all: LedgerPage['identities'][number][] = []
   for (;;) {
-    const { identities } = await serverOr(access, 'show', (authority) => authority.ledger(all.length, pageLength))
+    const { identities, replicas } = await serverOr(access, 'show', (authority) => authority.ledger(all.length, pageLength))
     all.push(...identities)
-    if (identities.length < pageLength) return all
+    if (identities.length < pageLength) return { identities: all, replicas }
   }
 }
 

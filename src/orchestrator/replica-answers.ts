@@ -116,6 +116,10 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   resources: mapOf(rowsOf(texts('name', 'version', 'element'))),
   node: (value) => value === null || withFields({ ...texts('id', 'locality'), metadata: isMapping })(value),
   counted: withFields({ all: isCount, have: listOf(isCount), withdrawn: optional(rowsOf({ ...texts('key', 'reason'), proxies: isCount })) }),
+  streams: rowsOf({
+    ...{ ...texts('node'), identities: listOf(isText) },
+    presented: optional(withFields({ ...texts('serial', 'root'), notAfter: isNumber })),
+  }),
   ofProxy: isMapping,
   disconnect: isFlag,
   explainResource: withFields({ objects: optional(rowsOf(texts('key', 'namespace', 'source', 'without', 'reason'))) }),

@@ -54,6 +54,7 @@ describe('authority files', () => {
     faults: [],
     serving: [],
     holders: 0,
+    replicas: [],
   })
   const files = (change: Partial<Parameters<typeof importAuthority>[0]> = {}) => ({
     cert: write('own-cert', root.record.certificate),

@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { RootRotation } from '../../actors/discovery/authority/root-rotation.ts'
 import { type CaStorage, StaleVersionError, StorageAwayError } from '../../actors/discovery/authority/storage.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import type { StreamsElsewhere } from '../../protocols/messages/replicas.ts'
 import { type AuthorityState, emptyState, type Stage, stages } from '../../src/ca/state.ts'
 import { rootOf, signedBy } from '../harness/authorities.ts'
 import { until } from '../harness/until.ts'
@@ -19,6 +20,7 @@ class Shared {
   version = 0
   readonly notes = new Map<string, string>()
   readonly followers = new Set<() => void>()
+  readonly replicas: Replica[] = []
   now = Date.now()
   made = 0
   serials = 0
@@ -57,13 +59,21 @@ class Replica {
         return { ...root.record, cross: signer ? signedBy(signer, root) : '' }
       },
       changed: () => undefined,
+      elsewhere: async () => replica.#elsewhere(),
       clocks: () => ({ wall: shared.now, boot: shared.now, bootId: 'boot' }),
       random: () => 0,
       log: () => ({ debug() {}, info() {}, warn() {}, error() {} }),
       metrics: new MetricRegistry(),
     })
     await replica.rotation.useOwn()
+    shared.replicas.push(replica)
     return replica
+  }
+
+  #elsewhere(): StreamsElsewhere {
+    const others = this.#shared.replicas.filter((other) => other !== this)
+    const replicas = others.map(({ isDead }, index) => ({ name: String(index), answered: !isDead, reason: isDead ? 'it is dead' : '' }))
+    return { streams: others.filter(({ isDead }) => !isDead).flatMap(({ rotation }) => rotation.ledger.streams()), replicas }
   }
 
   #reach(moment?: Moment): void {
@@ -177,6 +187,36 @@ describe('the exchange of the root over replicas', () => {
     shared.now += settleMs + 1
     const answer = await two.rotation.advance(false)
     expect(refusal(answer)).to.contain('1 holder of certificates is not ready')
+  })
+
+  it('is held up by the same holders with the same proxies, whichever replica is asked and whichever the proxies are connected to', async () => {
+    const shared = new Shared()
+    const replicas = [await Replica.start(shared), await Replica.start(shared), await Replica.start(shared)] as const
+    const [one, two, three] = replicas
+    const root = one.rotation.material()?.workloads.id ?? ''
+    const node = (index: number) => `sidecar~10.0.0.${index}~x.b~b.svc`
+    for (const [index, replica] of replicas.entries()) {
+      const presented = { serial: replica.issue(`${holder}${index}`), root, notAfter: shared.now + day }
+      replica.rotation.connected('w 1', { node: node(index), identities: [`${holder}${index}`], presented })
+      replica.rotation.connected('w 2', { node: node(index + 10), identities: [] })
+    }
+    expect(await one.rotation.advance(false)).to.include({ went: 'announce' })
+    shared.now += settleMs + 1
+    for (const { rotation } of replicas) await until('the stage', () => rotation.state.stage === 'announce')
+    for (const { rotation } of replicas) await rotation.advance(false)
+    const asked = async ({ rotation }: Replica) => {
+      await rotation.refresh()
+      const { blockers, plaintext } = rotation.status()
+      return { proxies: blockers.map(({ proxies }) => proxies), plaintext: [...plaintext].sort() }
+    }
+    const all = { proxies: [[node(0)], [node(1)], [node(2)]], plaintext: [node(10), node(11), node(12)] }
+    for (const replica of replicas) expect(await asked(replica)).to.deep.equal(all)
+    const answer = await two.rotation.advance(false)
+    expect('status' in answer && answer.status.blockers.map(({ proxies }) => proxies)).to.deep.equal(all.proxies)
+    three.isDead = true
+    expect((await asked(one)).proxies).to.deep.equal([[node(0)], [node(1)], []])
+    expect(one.rotation.replicas.map(({ answered }) => answered)).to.deep.equal([true, false])
+    expect(one.rotation.status().blockers[2]?.reason).to.contain('is not known to be connected from')
   })
 
   it('waits for each machine behind one address, whichever replica renews, and all replicas name the same', async () => {

@@ -4,9 +4,10 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
+import type { AuthorityStatus, LedgerPage } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { type Stage, stages } from '../../src/ca/state.ts'
 import { seededRandom } from '../../src/registry/mock.ts'
@@ -17,6 +18,7 @@ import { seed } from '../harness/seed.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const namespace = 'mesh-system'
 
@@ -41,7 +43,8 @@ describe('the root of an authority of three processes', function () {
       `127.0.0.1:${port}`,
     ]
     const rule = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
-    const env = { MESHD_CA_STATE_DIR: '', JWT_RULE: rule, CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '0' }
+    const replica = { MESHD_REPLICA_ADDRESS: '127.0.0.1:0', POD_NAME: `replica-${services.length}` }
+    const env = { ...replica, MESHD_CA_STATE_DIR: '', JWT_RULE: rule, CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '0' }
     const service = new Service({ env, flags: [...flags, '--writers', '1'] })
     services.push(service)
     ports.set(service, port)
@@ -92,6 +95,30 @@ describe('the root of an authority of three processes', function () {
       await each.dispose()
     }
     await cluster?.dispose()
+  })
+
+  it('has the proxies of all processes in its ledger, whichever is asked', async () => {
+    const roots = await trusted(two)
+    const { cert } = await certificate(two)
+    const key = keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string
+    const tls = credentials.createSsl(Buffer.from(roots), Buffer.from(key), Buffer.from(cert), { checkServerIdentity: () => undefined })
+    const plain = new XdsClient(one.grpcPort, sidecarNode('10.1.0.2', 'plain', 'shop'), true).connect()
+    const client = new XdsClient(ports.get(two) ?? 0, sidecarNode('10.1.0.1', 'cart', 'shop'), true, tls).connect()
+    try {
+      const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
+      for (const each of [one, two, three])
+        await until('the proxies', async () => {
+          const { stdout, code } = await runCommand(['ca', 'ledger', '--json'], each.env)
+          expect(code).to.equal(0)
+          const { identities, replicas } = JSON.parse(stdout) as LedgerPage
+          const { rotation } = await page(each)
+          const connected = identities.find((row) => row.identity === identity)?.proxies ?? []
+          const all = replicas.length === 3 && replicas.every(({ answered }) => answered)
+          return all && connected.join() === client.node.id && rotation.plaintext.join() === plain.node.id
+        })
+    } finally {
+      for (const each of [plain, client]) each.close()
+    }
   })
 
   it('is exchanged and distrusted while one is stopped: when that goes on it writes nothing, signs with the new one, and refuses the old one', async () => {

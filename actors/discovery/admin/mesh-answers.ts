@@ -203,7 +203,7 @@ export const longestLedger = 1000
 export async function holdersOf(sources: PageSources, start: number, length: number, sees: Sees): Promise<LedgerPage | Page> {
   const page = await sources.authority<LedgerPage>('ledger', start, length)
   if (page instanceof Page) return page
-  return { identities: page.identities.filter(({ identity }) => sees(parseWorkload(identity)?.namespace ?? '')) }
+  return { ...page, identities: page.identities.filter(({ identity }) => sees(parseWorkload(identity)?.namespace ?? '')) }
 }
 
 /** Has all proxies of all replicas be sent all of their configuration again. Resolves with their number. */

@@ -3,9 +3,10 @@
  * caller, so rows of all namespaces are given out.
  */
 import type { CountedProxies } from '../../../protocols/messages/object-status.ts'
-import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
+import type { ConnectedProxy, ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
 import type { ReplicaLoad } from '../../../src/orchestrator/proxy-spread.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
+import { Page } from '../../http/page-server.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { distributionOf, instancesOf } from './distribution-rows.ts'
@@ -42,6 +43,10 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)
     },
     counted: (asked) => sources.supervisor.ask<CountedProxies>('status-writer', 'counted', asked),
+    streams: async () => {
+      const streams = await sources.authority<ConnectedProxy[]>('streams')
+      return streams instanceof Page ? [] : streams
+    },
     explainResource: (connectionId, typeUrl, name) => explainedHere(sources, { connectionId: String(connectionId) }, String(typeUrl), String(name)),
     resources: (connectionId) => sources.resourcesOf({ connectionId: String(connectionId) }),
     node: async (connectionId) => (await sources.nodeOf({ connectionId: String(connectionId) })) ?? null,

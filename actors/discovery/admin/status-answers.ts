@@ -4,6 +4,7 @@ import type { AskedGeneration, CountedProxies, OthersCounted } from '../../../pr
 import type { RemoteKey } from '../../../protocols/messages/orchestrator.ts'
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { EventsOfAll } from '../../../protocols/messages/proxy-events.ts'
+import type { ConnectedProxy, StreamsElsewhere } from '../../../protocols/messages/replicas.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
 import type { Settings } from '../../../src/cli/settings.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -40,6 +41,13 @@ async function othersCounted(others: OtherReplicas | undefined, asked: readonly 
     withdrawn: answers.flatMap(({ value }) => value.withdrawn ?? []),
     silent: replicas.filter(({ name, answered }) => !answered && !others?.isDead(name)).map(({ name }) => name),
   }
+}
+
+/** The streams of the other replicas. */
+async function streamsElsewhere(others: OtherReplicas | undefined): Promise<StreamsElsewhere> {
+  if (!others) return { streams: [], replicas: [] }
+  const { answers, replicas } = await others.ask<readonly ConnectedProxy[]>('streams')
+  return { streams: answers.flatMap(({ value }) => value), replicas: [{ name: others.own, answered: true, reason: '' }, ...replicas] }
 }
 
 /** Dependencies and settings of the answers. */
@@ -82,6 +90,7 @@ export function statusAnswers(supervisor: Supervisor, parts: StatusParts) {
     portsOfProxies: (): Promise<readonly number[]> => sources.queue('portsOfProxies'),
     isReady: (): boolean => readiness.judge().ready,
     othersCounted: (asked: readonly AskedGeneration[]): Promise<OthersCounted> => othersCounted(others, asked),
+    streamsElsewhere: (): Promise<StreamsElsewhere> => streamsElsewhere(others),
     ...passedOn(supervisor),
     debugPage: async (question: PageQuestion): Promise<PageReply> => {
       if (!features.ENABLE_DEBUG_ON_HTTP) return { status: 404, headers: {}, body: 'there is no such page' }

@@ -1,5 +1,6 @@
 /** Decides which authority is in force: one that is plugged in (docs/certificates.md, A1 to A6), or the process's own root. */
 import { randomInt } from 'node:crypto'
+import type { StreamsElsewhere } from '../../../protocols/messages/replicas.ts'
 import { checkTrust } from '../../../src/ca/distrust.ts'
 import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
 import { chainExpiry } from '../../../src/ca/rotation.ts'
@@ -30,6 +31,8 @@ export interface SourceParts {
   readonly secrets: SecretAccess | undefined
   /** The Secrets among which an authority may be plugged in, beside those; undefined: none. */
   readonly plugged?: SecretAccess | undefined
+  /** Asks the other replicas for their streams. */
+  readonly elsewhere: () => Promise<StreamsElsewhere>
   /** Called when the authority in force has changed. */
   changed(inForce: InForce): void
 }
@@ -48,7 +51,7 @@ export class AuthoritySource {
 
   /** Opens the storage and watches the files. Rejects with an Error that names what is unusable in the storage. */
   static async open(parts: SourceParts, trustDomain: Promise<string>): Promise<AuthoritySource> {
-    const { features, log, metrics, secrets, signing } = parts
+    const { elsewhere, features, log, metrics, secrets, signing } = parts
     const storage = secrets
       ? await openSecretStorage({ access: secrets, held: signing.held, log: log('ca'), now: wallClockMs })
       : await openFileStorage(features.MESHD_CA_STATE_DIR)
@@ -63,6 +66,7 @@ export class AuthoritySource {
       },
       makeRoot: async (before) => makeRoot(parts, storage, await trustDomain, { before, now: source?.rotation.clock.now() ?? readClocks().wall }),
       changed: () => source?.refresh(),
+      elsewhere: secrets && elsewhere,
       clocks: readClocks,
       random: () => randomInt(2 ** 32) / 2 ** 32,
       log,

@@ -63,10 +63,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     /** The content of the debug pages about the authority; undefined until one is in force. */
     status: () => this.#refreshed(() => this.#status()),
     ledger: (start: number, length: number) => this.#refreshed(() => ledgerRows(this.#rotation, start, length)),
+    /** The streams of this replica, for the others. */
+    streams: () => this.#source?.rotation.ledger.streams() ?? [],
     /** Starts a rotation of the own root, or advances it by one stage. */
     rotate: (force: boolean) => rotate(this.#rotation, force, () => this.#status()),
     /** Distrusts the root that the first digits of a fingerprint name, or says who would be cut off. */
-    distrust: (id: string, isDry: boolean) => distrust(this.#rotation, this.#source?.inForce, id, isDry),
+    distrust: (id: string, isDry: boolean) => this.#refreshed(() => distrust(this.#rotation, this.#source?.inForce, id, isDry)),
     /** Trusts a root again that was distrusted. */
     trust: (id: string) => trust(this.#rotation, id),
     /** Takes the wall clock for right. */
@@ -192,11 +194,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   async #open(secrets: SecretAccess | undefined): Promise<AuthoritySource> {
     const [features, signing] = [this.#features, this.#signing]
     const { log, metrics } = this.#context
+    const elsewhere = () => this.#context.askFor(patient, 'streamsElsewhere')
     const changed = (inForce: InForce) => {
       if (this.#source) this.use(inForce)
     }
     const source = await AuthoritySource.open(
-      { features, signing, log, metrics, secrets, plugged: this.#plugged, changed },
+      { features, signing, log, metrics, secrets, plugged: this.#plugged, elsewhere, changed },
       this.#trustDomain.promise,
     )
     if (this.#isDrained) await source.close()
@@ -259,8 +262,8 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#context.note(attentionNote, noted)
   }
 
-  /** Returns an answer that covers what other replicas have issued. */
-  async #refreshed<T>(answer: () => T): Promise<T> {
+  /** Returns an answer that covers what other replicas have issued, and the proxies that are connected to them. */
+  async #refreshed<T>(answer: () => T | Promise<T>): Promise<T> {
     await this.#source?.rotation.refresh()
     return answer()
   }

@@ -130,6 +130,8 @@ async function opened(features: Features, { storage, held, plugged: readPlugged,
       metrics: new MetricRegistry(),
     })
     const plugged = await readPlugged()
+    // Which proxies are connected to the servers of a cluster is not asked here.
+    if (storage.follow) rotation.ledger.connectedElsewhere([], false)
     if (!plugged.by && rotation.state.authorities.length > 0) await rotation.useOwn()
     const close = () => (rotation as RootRotation).close().finally(end)
     return { ...stored(rotation, () => inForceOf(rotation as RootRotation, storage, plugged), storage.described), close }

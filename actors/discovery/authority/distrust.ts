@@ -13,8 +13,8 @@ import type { RootRotation } from './root-rotation.ts'
 const most = { answer: 1000, log: 20 }
 
 /** Who is cut off when some roots (their fingerprints) are not trusted any more. */
-function cutOffBy(rotation: RootRotation, roots: readonly string[]): CutOff {
-  const holders = roots.flatMap((root) => rotation.ledger.holdersOf(root, rotation.clock.now()))
+function cutOffBy(rotation: RootRotation, roots: readonly string[], replicas: 'all' | 'own'): CutOff {
+  const holders = roots.flatMap((root) => rotation.ledger.holdersOf(root, rotation.clock.now(), replicas))
   return { identities: new Set(holders.map(({ identity }) => identity)).size, holders: holders.slice(0, most.answer) }
 }
 
@@ -38,9 +38,9 @@ export async function distrust(rotation: RootRotation, force: InForce | undefine
       const other = one === root ? '' : `root ${root.slice(0, 16)} has the same key as another: `
       if (kept !== undefined) return { refused: `${other}${kept}` }
     }
-    const cutOff = cutOffBy(rotation, roots)
+    const cutOff = cutOffBy(rotation, roots, 'all')
     if (!isDry) await rotation.setTrust(certificate, false)
-    return { root, subject: subjectOf(certificate), isDry, ...cutOff }
+    return { root, subject: subjectOf(certificate), isDry, replicas: rotation.replicas, ...cutOff }
   } catch (error) {
     return { refused: (error as Error).message }
   }
@@ -57,13 +57,13 @@ export async function trust(rotation: RootRotation, id: string): Promise<TrustAn
   }
 }
 
-/** Logs which roots are no longer accepted from clients, and who is cut off. */
+/** Logs which roots are no longer accepted from clients, and who is cut off; of the proxies each replica names its own. */
 export function logDropped(rotation: RootRotation, before: readonly string[], after: readonly string[], log: Logger): void {
   const kept = new Set(after.map(fingerprintOf))
   for (const certificate of before) {
     const root = fingerprintOf(certificate)
     if (kept.has(root)) continue
-    const { identities, holders } = cutOffBy(rotation, [root])
+    const { identities, holders } = cutOffBy(rotation, [root], 'own')
     const line = `root ${root.slice(0, 16)} (${subjectOf(certificate)}) is not sent to workloads and not accepted from clients any more`
     if (identities === 0) {
       log('ca').info(`${line}; nobody is known to hold a certificate of it`)

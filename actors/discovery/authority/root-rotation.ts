@@ -3,14 +3,16 @@
  * ledger of issued certificates. Runs on the authority's thread; keys are created by {@link RotationParts.makeRoot}.
  */
 
+import type { ConnectedProxy, ReplicaState, StreamsElsewhere } from '../../../protocols/messages/replicas.ts'
 import type { ClockReading } from '../../../src/ca/clock-record.ts'
 import { checkTrust } from '../../../src/ca/distrust.ts'
-import type { Blocker, ConnectedProxy, IssuedCertificate, Ledger, ServingRecord } from '../../../src/ca/ledger.ts'
+import type { Blocker, IssuedCertificate, Ledger, ServingRecord } from '../../../src/ca/ledger.ts'
 import { ledgerLines } from '../../../src/ca/ledger-record.ts'
 import {
   advance,
   announce,
   chainExpiry,
+  described,
   hasOldRootExpired,
   isDue,
   keptKeys,
@@ -18,6 +20,7 @@ import {
   materialOf,
   noteRoots,
   rootsOf,
+  rotationOf,
   stageOf,
   withFirstRoot,
   withUse,
@@ -59,6 +62,8 @@ export interface RotationParts {
    * RootRotation.usePlugged}.
    */
   changed(): void
+  /** Asks the other replicas for their streams; absent where no other replica has the same authority, or none can be asked. */
+  readonly elsewhere?: (() => Promise<StreamsElsewhere>) | undefined
   /** Reads the wall clock and the boot clock. */
   readonly clocks: () => ClockReading
   /** Returns a random number in [0, 1). */
@@ -92,6 +97,8 @@ const ledgerPauses: Pauses = { firstMs: 1000, longestMs: 300_000 }
 const mostTurns = 5
 /** How long is waited at a time for the other replicas, whose writes may change what is waited for, in milliseconds. */
 const longestPauseMs = 1000
+/** How long a stage that is forced waits for the other replicas to tell which proxies are connected to them, in milliseconds. */
+const forcedMs = 500
 
 /** The own root and the ledger. */
 export class RootRotation {
@@ -107,6 +114,7 @@ export class RootRotation {
   #queue: Promise<unknown> = Promise.resolve()
   #kept: Promise<boolean> = Promise.resolve(true)
   #keeping: Timer | undefined
+  #replicas: readonly ReplicaState[] = []
   /** Number of blockers at the last check. */
   #blocking = 0
   #isClosed = false
@@ -272,6 +280,23 @@ export class RootRotation {
 
   /** Takes over what other replicas have stored of the ledger, so that all answer alike. What cannot be read is left out: a stage waits for it. */
   async refresh(): Promise<void> {
+    await Promise.all([this.#mergeStored(), this.#askOthers()])
+  }
+
+  /** The replicas whose proxies count as connected, as far as they have answered. */
+  get replicas(): readonly ReplicaState[] {
+    return this.#replicas
+  }
+
+  async #askOthers(): Promise<void> {
+    const { elsewhere } = this.#parts
+    if (!elsewhere) return
+    const told = await elsewhere().catch(() => undefined)
+    this.#replicas = told?.replicas ?? []
+    this.ledger.connectedElsewhere(told?.streams ?? [], told?.replicas.every(({ answered }) => answered) ?? false)
+  }
+
+  async #mergeStored(): Promise<void> {
     const { storage } = this.#parts
     if (!storage.follow || this.#isLedgerDamaged || this.#isClosed) return
     this.#kept = this.#kept.then(async (isKept) => {
@@ -365,7 +390,8 @@ export class RootRotation {
     if (dispute !== undefined) return { refused: `the rotation stays in stage ${from}: ${dispute}`, status: this.status() }
     if (this.#parts.storage.follow && from !== 'stable') {
       // Other replicas have issued certificates too.
-      const isExchanged = await this.#keepLedger(false)
+      const asked = force ? Promise.race([this.#askOthers(), pause(forcedMs)]) : this.#askOthers()
+      const [isExchanged] = await Promise.all([this.#keepLedger(false), asked])
       const settles = force || hasOldRootExpired(this.#state, this.clock.now()) ? 0 : this.#settlesIn()
       if (settles > 0) {
         const refused = `the rotation stays in stage ${from}: other replicas may need ${Math.ceil(settles / 1000)} s more to take it over and to tell what they issued before`
@@ -395,7 +421,7 @@ export class RootRotation {
     await this.#store(this.#noted(went, rootsOf(went), ended))
     const forced = blockers.length > 0
     this.#steps.inc({ stage: went.stage, forced: String(forced) })
-    this.#log.info(`the root rotation goes from ${from} to ${went.stage}: ${describe(went)}`)
+    this.#log.info(`the root rotation goes from ${from} to ${went.stage}: ${described(went)}`)
     for (const { identity, reason } of blockers.slice(0, 20)) this.#log.warn(`stage ${from} was ended by force although ${identity} ${reason}`)
     this.#blocking = 0
     this.#parts.changed()
@@ -463,7 +489,7 @@ export class RootRotation {
       const { state } = stored
       const from = this.#state.stage
       this.#adopt(stored)
-      if (state.stage !== from) this.#log.info(`another replica took the root rotation from ${from} to ${state.stage}: ${describe(state)}`)
+      if (state.stage !== from) this.#log.info(`another replica took the root rotation from ${from} to ${state.stage}: ${described(state)}`)
       this.#parts.changed()
     }).catch((error: Error) => this.#failed('the state of another replica cannot be read', error))
   }
@@ -561,21 +587,3 @@ export class RootRotation {
     })
   }
 }
-
-function describe({ stage, authorities: [old, next] }: AuthorityState): string {
-  switch (stage) {
-    case 'announce':
-      return `answers hold roots ${old?.id} and ${next?.id}, the first one signs`
-    case 'trust-both':
-      return `root ${next?.id} signs the certificates of the own servers`
-    case 'sign-with-new':
-      return `root ${next?.id} signs all certificates`
-    case 'retire':
-      return `answers hold root ${next?.id} alone, the own servers still take certificates of ${old?.id}`
-    case 'stable':
-      return `root ${old?.id} is alone`
-  }
-}
-
-/** The stage of a rotation, and between which authorities. */
-const rotationOf = ({ epoch, stage, authorities }: AuthorityState): string => [epoch, stage, ...authorities.map(({ id }) => id)].join(' ')

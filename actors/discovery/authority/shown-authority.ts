@@ -53,6 +53,7 @@ export function authorityStatus(force: InForce, rotation: RootRotation, keptIn: 
       isServed: served.has(serial),
     })),
     holders: rotation.ledger.size,
+    replicas: rotation.replicas,
   }
 }
 
@@ -69,7 +70,7 @@ export function ledgerRows(rotation: RootRotation, start: number, length: number
       notAfter: iso(notAfter),
     })),
   }))
-  return { identities }
+  return { identities, replicas: rotation.replicas }
 }
 
 /**

@@ -122,6 +122,40 @@ describe('the ledger of issued certificates', () => {
     expect(ledger.blockers({ epoch: 3, provenBy: undefined }, now)).to.deep.equal([])
   })
 
+  it('names the proxies of other replicas like its own, with what they told last, and says when one has not told', () => {
+    const presented = { serial: issue(one, '10.0.0.1', 1), root: 'old', notAfter: now + 24 * hour }
+    const two = 'spiffe://td/ns/a/sa/two'
+    issue(two, '10.0.0.2', 1)
+    const elsewhere = new Ledger(0, hour)
+    elsewhere.connected('w 1', { node: nodeAt('10.0.0.1'), identities: [one], presented }, stage)
+    elsewhere.connected('w 2', { node: nodeAt('10.0.0.3'), identities: [], presented: undefined }, stage)
+    elsewhere.connected('w 3', { node: nodeAt('10.0.0.4'), identities: ['other'], presented: undefined }, stage)
+    const told = JSON.parse(JSON.stringify(elsewhere.streams())) as ReturnType<Ledger['streams']>
+    ledger.connectedElsewhere(told, true)
+    expect(ledger.blockers(stage, now).map(({ identity, proxies, reason }) => [identity, proxies, reason.split(',')[0]])).to.deep.equal([
+      [one, [nodeAt('10.0.0.1')], 'is connected'],
+      [two, [], 'is not connected from 10.0.0.2'],
+    ])
+    expect(ledger.rows().map(({ identity, proxies }) => [identity, proxies])).to.deep.equal([
+      ['other', [nodeAt('10.0.0.4')]],
+      [one, [nodeAt('10.0.0.1')]],
+      [two, []],
+    ])
+    expect(ledger.rows(1, 1).map(({ identity }) => identity)).to.deep.equal([one])
+    expect(ledger.plaintext()).to.deep.equal([nodeAt('10.0.0.3')])
+    const proxies = (replicas: 'all' | 'own') => ledger.holdersOf('old', now, replicas).map((holder) => holder.proxies)
+    expect([proxies('all'), proxies('own')]).to.deep.equal([
+      [[nodeAt('10.0.0.1')], []],
+      [[], []],
+    ])
+    ledger.connectedElsewhere([], false)
+    expect(ledger.blockers(stage, now).map(({ reason }) => reason.split(',')[0])).to.deep.equal([
+      'is not known to be connected from 10.0.0.1',
+      'is not known to be connected from 10.0.0.2',
+    ])
+    expect([ledger.rows().length, ledger.plaintext()]).to.deep.equal([2, []])
+  })
+
   it("counts a certificate of the stage's root that a proxy presents in that stage as one of the stage", () => {
     const serial = issue(one, '10.0.0.1', 1)
     const presented = (root: string, during: LedgerStage) => {

@@ -37,6 +37,7 @@ const status: AuthorityStatus = {
     { serial: '0e', root: id('b'), issuedAt: '', notAfter: '2026-04-01T00:00:00.000Z', isServed: false },
   ],
   holders: 3,
+  replicas: [],
 }
 
 describe('the output of the command `ca`', () => {
@@ -85,7 +86,7 @@ describe('the output of the command `ca`', () => {
 
   it('lists who is cut off by a root that is distrusted, or would be', () => {
     const holder = { identity: 'spiffe://td/ns/a/sa/b', addresses: ['10.0.0.1', '10.0.0.2'], proxies: [] }
-    const answer = { root: id('a'), subject: 'O=td', isDry: true, identities: 2, holders: [holder] }
+    const answer = { root: id('a'), subject: 'O=td', isDry: true, identities: 2, holders: [holder], replicas: [] }
     expect(distrustText(answer).split('\n')).to.deep.equal([
       'Root aaaaaaaaaaaaaaaa (O=td) would neither be sent to workloads nor accepted from clients any more.',
       'Workloads stop trusting it in new connections within seconds, as their agents are told; an agent that is not connected, when it is.',
@@ -125,10 +126,25 @@ describe('the output of the command `ca`', () => {
       { identity: 'spiffe://td/ns/a/sa/b', proxies: ['n1'], certificates: [certificate] },
       { identity: 'spiffe://td/ns/a/sa/c', proxies: [], certificates: [] },
     ]
-    expect(ledgerText(rows).split('\n')).to.deep.equal([
+    expect(ledgerText({ identities: rows, replicas: [] }).split('\n')).to.deep.equal([
       'IDENTITY               CONNECTED PROXIES  ADDRESS   CERTIFICATE  ROOT              EXPIRES',
       'spiffe://td/ns/a/sa/b  1                  10.0.0.1  0a           aaaaaaaaaaaaaaaa  2026-02-02T00:00:00.000Z',
       'spiffe://td/ns/a/sa/c  0                  -         -            -                 -',
     ])
+  })
+
+  it('names a replica that has not told which proxies are connected to it', () => {
+    const replicas = [
+      { name: 'meshd-0', answered: true, reason: '' },
+      { name: 'meshd-1', answered: false, reason: 'it stands still' },
+    ]
+    const line = 'Replica meshd-1 has not answered, so its proxies are not known to be connected: it stands still'
+    const texts = [
+      authorityText({ ...status, replicas }),
+      blockersText({ ...status, replicas }),
+      ledgerText({ identities: [], replicas }),
+      distrustText({ root: id('a'), subject: 'O=td', isDry: true, identities: 0, holders: [], replicas }),
+    ]
+    for (const text of texts) expect(text.split('\n').filter((one) => one.startsWith('Replica'))).to.deep.equal([line])
   })
 })

@@ -32,6 +32,11 @@ describe('answers of other replicas', () => {
     expect(isAnswerOf('shares', shares[0])).to.equal(false)
     expect(isAnswerOf('pushes', { cursor: '', dropped: 0, pushes: [] })).to.equal(true)
     expect(isAnswerOf('pushes', { cursor: '', dropped: 0, pushes: [{}] })).to.equal(false)
+    const presented = { serial: '0a', root: 'b', notAfter: 1 }
+    const stream = { node: 'sidecar~10.0.0.1~a.b~b.svc', identities: ['spiffe://a/ns/b/sa/c'], presented }
+    expect(isAnswerOf('streams', [stream, { ...stream, identities: [], presented: undefined }])).to.equal(true)
+    expect(isAnswerOf('streams', [{ ...stream, presented: { ...presented, notAfter: '1' } }])).to.equal(false)
+    expect(isAnswerOf('streams', [{ ...stream, identities: 'a' }])).to.equal(false)
     expect(isAnswerOf('ofProxy', null)).to.equal(false)
   })
 })
