@@ -84,6 +84,8 @@ export interface SentRequest {
   /** With the port if the client sends it. */
   readonly host: string
   readonly port: number
+  /** The server name of the TLS connection; empty: by http, or there is none. */
+  readonly sni: string
   /** With the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, readonly string[]>>
@@ -138,6 +140,8 @@ export interface Arrival {
     readonly port: number
     /** Whether the connection is mutual TLS of the mesh, by which the destination knows the identity of the caller. */
     readonly isIdentified: boolean
+    /** The server name of the TLS connection to it; empty: in plain text, or without a name. */
+    readonly sni: string
   }[]
   /** The request as it is sent; undefined: a connection without requests. */
   readonly request: Pick<SentRequest, 'method' | 'host' | 'path' | 'headers'> | undefined

@@ -119,7 +119,7 @@ export const explainFlags = {
     description: 'type of the resource that is asked about: cds, eds, lds, rds or vhds; cds for a name with a bar, and else a request is meant',
   }),
   method: text({ value: 'GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS', default: 'GET', description: 'method of the request' }),
-  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL' }),
+  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL, but not the server name of TLS' }),
 }
 
 const whichProxy = 'its name <pod>.<namespace>, or any part of its name or node id that no other proxy has'

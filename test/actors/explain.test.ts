@@ -104,7 +104,7 @@ describe('explanations of resources', () => {
 
   it('find the thread started that others did not wait for: one that was given up starts all the same', async () => {
     const hasty = new Explanations(25)
-    const request = { method: 'GET', scheme: 'http', host: 'a.example', port: 80, path: '/', headers: {} }
+    const request = { method: 'GET', scheme: 'http', host: 'a.example', port: 80, sni: '', path: '/', headers: {} }
     const asked = () =>
       hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, missingSecrets: [], resources: {} }).then(
         ({ status }) => String(status),

@@ -80,13 +80,13 @@ function proxiesAt(arrival: Arrival, sidecars: ReadonlyMap<string, readonly Prox
 async function judgedBy(sources: PageSources, caller: Proxy, { proxy, arrival, endpoint }: Found): Promise<JudgedProxy | undefined> {
   const identity = caller.identities[0]?.replace(/^spiffe:\/\//, '')
   if (endpoint.isIdentified && identity === undefined) return undefined
-  const { address, port, isIdentified } = endpoint
+  const { address, port, isIdentified, sni } = endpoint
   const { cluster, request } = arrival
   const from = caller.nodeId.split('~')[1] ?? ''
   const described: DescribedRequest = {
     ...{ method: 'GET', host: '', path: '/', headers: {}, ...request },
     protocol: request ? 'http' : 'tcp',
-    ...{ sourceIp: from, remoteIp: caller.nodeId.startsWith('router~') ? '' : from, destinationIp: address, destinationPort: port, sni: '' },
+    ...{ sourceIp: from, remoteIp: caller.nodeId.startsWith('router~') ? '' : from, destinationIp: address, destinationPort: port, sni },
     ...{ peer: isIdentified ? identity : undefined, claims: undefined, metadata: {} },
   }
   const explanation = await explanationOf(sources, proxy, described).catch(() => ({}))

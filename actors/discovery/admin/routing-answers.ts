@@ -4,6 +4,7 @@ import type { Routing, SentRequest } from '../../../protocols/messages/explain.t
 import { count } from '../../../src/model/counts.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
+import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -64,7 +65,7 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const verdict = verdictOf(proxies.length, refusing.length)
   return {
     ...{ destinations: proxies, isRefused },
-    policies: isGateway ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port }) : undefined,
+    policies: isGateway ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port, sni: sent.sni }) : undefined,
     routing: {
       ...routing,
       reason: [routing.reason, ...verdict, ...(notJudged === '' ? [] : [notJudged])].join('; '),
@@ -100,6 +101,7 @@ async function policiesOf(
   return 'considered' in explanation ? (explanation as ReferencedExplanation) : undefined
 }
 
-function sentRequest({ method, scheme, host, path, headers, destinationPort }: OutboundRequest): SentRequest {
-  return { method, scheme, host, path, headers, port: destinationPort || (scheme === 'https' ? 443 : 80) }
+function sentRequest({ method, scheme, host, path, headers, destinationPort, sni }: OutboundRequest): SentRequest {
+  const isTls = scheme === 'https'
+  return { method, scheme, host, path, headers, port: destinationPort || (isTls ? 443 : 80), sni: isTls ? sni || serverNameOf(host) : '' }
 }

@@ -17,6 +17,7 @@ import { type Cell, coloured, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
+import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
 import { consideredLines } from './authz.ts'
 import { objectText } from './proxy-status.ts'
@@ -83,6 +84,8 @@ interface AskedRequest {
   readonly host: string
   readonly port: number
   readonly path: string
+  /** The server name of the TLS connection: that of the URL. */
+  readonly sni: string
   readonly headers: { name: string; value: string }[]
 }
 
@@ -99,6 +102,7 @@ function requestTo(target: string, { method, header }: Flags): AskedRequest {
     ...{ method: method.toUpperCase(), scheme, path: pathOf(target), headers: headers.filter(({ name }) => name !== 'host') },
     host: headers.find(({ name }) => name === 'host')?.value ?? url.host,
     port: Number(url.port) || (scheme === 'https' ? 443 : 80),
+    sni: scheme === 'https' ? serverNameOf(url.host) : '',
   }
 }
 

@@ -28,14 +28,20 @@ export function routedCluster({ name, weight }: WeightedCluster, sent: SentResou
 /** The maximum number of endpoints of a cluster that are told. */
 const mostEndpoints = 500
 
-/** The endpoints of a cluster, where these are addresses that the proxy was sent. */
-export function endpointsOf(name: string, sent: SentResources): Arrival['endpoints'] {
+/**
+ * The endpoints of a cluster, where these are addresses that the proxy was sent. `passedName`: the server name of TLS of the client that is passed on as it
+ * came, where the cluster adds none of its own; empty: there is none.
+ */
+export function endpointsOf(name: string, sent: SentResources, passedName: string): Arrival['endpoints'] {
   const cluster = sent.named(clusterType, name, ClusterSchema)
   const all = (cluster && assignmentOf(cluster, sent)?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)) ?? []
   return all.slice(0, mostEndpoints).flatMap((endpoint) => {
     const at = endpoint.hostIdentifier.case === 'endpoint' ? endpoint.hostIdentifier.value.address?.address : undefined
     if (!cluster || at?.case !== 'socketAddress' || at.value.portSpecifier.case !== 'portValue') return []
-    return { address: at.value.address, port: at.value.portSpecifier.value, isIdentified: kindTo(cluster, endpoint) === meshTls }
+    const socket = socketTo(cluster, endpoint)
+    const kind = kindOf(socket)
+    const sni = kind === plainText ? passedName : (tlsIn(socket)?.sni ?? '')
+    return { address: at.value.address, port: at.value.portSpecifier.value, isIdentified: kind === meshTls, sni }
   })
 }
 
@@ -96,26 +102,36 @@ function emptiness(name: string, sent: SentResources): string {
 /** What connections to the endpoints of a cluster are. */
 function tlsOf(cluster: Cluster, endpoints: readonly LbEndpoint[]): string {
   if (cluster.transportSocketMatches.length === 0) return kindOf(cluster.transportSocket)
-  const kinds = endpoints.map((endpoint) => kindTo(cluster, endpoint))
+  const kinds = endpoints.map((endpoint) => kindOf(socketTo(cluster, endpoint)))
   const counts = [...Map.groupBy(kinds, (kind) => kind)].map(([kind, { length }]) => [kind, length] as const)
   if (counts.length === 1) return counts[0]?.[0] ?? ''
   return counts.map(([kind, number]) => `${kind} to ${number}`).join(', ')
 }
 
-/** What a connection to one endpoint is. */
-function kindTo({ transportSocket, transportSocketMatches }: Cluster, endpoint: LbEndpoint): string {
+/** The transport socket of a connection to one endpoint. */
+function socketTo({ transportSocket, transportSocketMatches }: Cluster, endpoint: LbEndpoint): TransportSocket | undefined {
   const labels = endpoint.metadata?.filterMetadata['envoy.transport_socket_match'] ?? {}
   const match = transportSocketMatches.find(({ match: wanted = {} }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
-  return kindOf(match ? match.transportSocket : transportSocket)
+  return match ? match.transportSocket : transportSocket
 }
 
 const meshTls = 'mutual TLS of the mesh'
+const plainText = 'plain text'
+
+const packedIn = (socket: TransportSocket | undefined) => (socket?.configType.case === 'typedConfig' ? socket.configType.value : undefined)
+
+/** The TLS of a transport socket; undefined: it is another one. */
+function tlsIn(socket: TransportSocket | undefined) {
+  const packed = packedIn(socket)
+  return packed?.typeUrl.endsWith(`/${UpstreamTlsContextSchema.typeName}`) ? fromBinary(UpstreamTlsContextSchema, packed.value) : undefined
+}
 
 function kindOf(socket: TransportSocket | undefined): string {
-  const packed = socket?.configType.case === 'typedConfig' ? socket.configType.value : undefined
-  if (!packed || packed.typeUrl.endsWith('.RawBuffer')) return 'plain text'
-  if (!packed.typeUrl.endsWith(`/${UpstreamTlsContextSchema.typeName}`)) return socket?.name ?? ''
-  const { commonTlsContext, sni } = fromBinary(UpstreamTlsContextSchema, packed.value)
+  const packed = packedIn(socket)
+  if (!packed || packed.typeUrl.endsWith('.RawBuffer')) return plainText
+  const tls = tlsIn(socket)
+  if (!tls) return socket?.name ?? ''
+  const { commonTlsContext, sni } = tls
   const { alpnProtocols = [], tlsCertificateSdsSecretConfigs = [], tlsCertificates = [] } = commonTlsContext ?? {}
   if (alpnProtocols.includes('istio')) return meshTls
   const named = sni === '' ? '' : ` (SNI ${sni})`

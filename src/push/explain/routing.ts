@@ -8,11 +8,21 @@ import { completeHost } from '../../model/match.ts'
 import { normalizePath } from '../../policy/paths.ts'
 import { blackHole, hostOf, passthrough } from '../../xds/names.ts'
 import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
+import { hostNameOf, isAddress } from './asked-host.ts'
 import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
-import { isCatchAll, isRedirected, type LeadsTo, portsOf, secretsOfChain, takenConnection, type WeightedCluster } from './taken-connection.ts'
+import {
+  isCatchAll,
+  isPlain,
+  isRedirected,
+  type LeadsTo,
+  portsOf,
+  secretsOfChain,
+  takenConnection,
+  type WeightedCluster,
+} from './taken-connection.ts'
 
 /** The maximum number of routes that are told of. */
 const mostRoutes = 200
@@ -26,7 +36,7 @@ type Unanswered = Omit<Routing, 'status' | 'decidedBy' | 'reason'>
 export function routing(input: RoutingInput): Routing {
   const sent = new SentResources(input.resources)
   const { request } = input
-  const asked = { host: hostNameOf(request.host), port: request.port, isTls: request.scheme === 'https' }
+  const asked = { host: hostNameOf(request.host), port: request.port, isTls: request.scheme === 'https', serverName: request.sni.toLowerCase() }
   const hosts = namesOf(asked.host, input)
   const knows = (leadsTo: LeadsTo) => isFor(leadsTo, hosts, request.host, sent)
   const listeners = sent.listeners()
@@ -44,7 +54,8 @@ export function routing(input: RoutingInput): Routing {
   if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
-  if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '')
+  const serverName = isPlain(chain) ? asked.serverName : ''
+  if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '', serverName)
   const table = tableOf(leadsTo, sent)
   if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
   return routed(
@@ -60,7 +71,7 @@ const withoutSecrets = (names: readonly string[]): string =>
 
 /** The names that a host may stand for: itself, and full names in the namespace of the proxy and in others. */
 function namesOf(host: string, { namespace, domain }: RoutingInput): string[] {
-  if (/^[\d.]+$|:/.test(host)) return [host]
+  if (isAddress(host)) return [host]
   const ends = host.includes('.') ? [`.svc.${domain}`, `.${domain}`] : []
   return [...new Set([host, completeHost(host, namespace, domain), ...ends.filter((end) => !host.endsWith(end)).map((end) => `${host}${end}`)])]
 }
@@ -74,14 +85,6 @@ function isFor(leadsTo: LeadsTo, names: readonly string[], host: string, sent: S
 }
 
 type Manager = Extract<LeadsTo, { readonly kind: 'http' }>['manager']
-
-/** The host without its port and trailing dot, in lower case. */
-const hostNameOf = (host: string): string =>
-  host
-    .toLowerCase()
-    .replace(/:\d+$/, '')
-    .replace(/^\[(.*)\]$/, '$1')
-    .replace(/\.$/, '')
 
 /** A request as the routes of a connection manager see it. */
 function asRouted(
@@ -203,8 +206,8 @@ function answered(at: Unanswered, { action }: Route, sent: SentResources, unknow
   }
 }
 
-/** What becomes of a request that is sent to clusters. One of several that can take it decides. */
-function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string): Routing {
+/** What becomes of a request that is sent to clusters. One of several that can take it decides. `passedName`: as in `endpointsOf`. */
+function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string, passedName = ''): Routing {
   const listeners = sent.listeners()
   const hasAddress = listeners.some((each) => each.name === at.listener && isRedirected(each, listeners))
   const told = { ...at, clusters: clusters.map((each) => routedCluster(each, sent, hasAddress)) }
@@ -222,7 +225,7 @@ function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: Sent
       decidedBy: 'cluster',
       reason: `${unknown}${[...new Set(told.clusters.map(({ because }) => because))].join('; ')}`,
     }
-  const arrivals = usable.map(({ name }) => ({ cluster: name, endpoints: endpointsOf(name, sent), request: undefined }))
+  const arrivals = usable.map(({ name }) => ({ cluster: name, endpoints: endpointsOf(name, sent, passedName), request: undefined }))
   return { ...told, arrivals, status: 200, decidedBy: 'destination', reason: `${unknown}${sentOn(usable)}` }
 }
 

@@ -1,5 +1,6 @@
 /** Which listener and filter chain of a proxy take a connection that its workload opens, or that a client opens to a gateway. */
 import { fromBinary } from '@bufbuild/protobuf'
+import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { FilterChain, FilterChainMatch } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
 import type { Listener } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {
@@ -9,6 +10,7 @@ import {
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import { hostCovers } from '../../model/match.ts'
+import { isAddress } from './asked-host.ts'
 
 /** A connection as its client describes it. */
 export interface AskedConnection {
@@ -16,6 +18,8 @@ export interface AskedConnection {
   readonly host: string
   readonly port: number
   readonly isTls: boolean
+  /** In lower case; empty: none. */
+  readonly serverName: string
 }
 
 /** A cluster and its share of what is sent. */
@@ -50,9 +54,8 @@ export function takenConnection(
 ): TakenConnection | undefined {
   const outbound = listeners.filter(({ trafficDirection }) => Number(trafficDirection) !== inbound)
   const taken = outbound.filter((listener) => !isCatchAll(listener) && portOf(listener) === asked.port).map((each) => chosen(each, asked, knows))
-  const isAddress = /^[\d.]+$|:/.test(asked.host)
   return (
-    taken.find(({ listener }) => isAddress && addressOf(listener) === asked.host) ??
+    taken.find(({ listener }) => isAddress(asked.host) && addressOf(listener) === asked.host) ??
     taken.find(({ leadsTo }) => knows(leadsTo)) ??
     taken.find(({ listener }) => isWildcard(listener) || listener.bindToPort !== false) ??
     outbound.filter(isCatchAll).map((each) => chosen(each, asked, knows))[0]
@@ -106,12 +109,16 @@ function chosen(listener: Listener, asked: AskedConnection, knows: (leadsTo: Lea
  * How specifically a chain matches a connection, by the properties in the order in which Envoy compares them; undefined: it does not.
  * Whether the destination is in a range of addresses is known where the host is an address, and else by what the chain leads to.
  */
-function rankOf(match: FilterChainMatch | undefined, { host, port, isTls }: AskedConnection, isMeant: () => boolean): number[] | undefined {
+function rankOf(
+  match: FilterChainMatch | undefined,
+  { host, port, isTls, serverName }: AskedConnection,
+  isMeant: () => boolean,
+): number[] | undefined {
   if (!match) return [0, 0, 0, 0, 0]
   const { destinationPort, prefixRanges, serverNames, transportProtocol, applicationProtocols } = match
   if (destinationPort !== undefined && destinationPort !== port) return undefined
   if (prefixRanges.length > 0 && !prefixRanges.some(({ addressPrefix }) => addressPrefix === host) && !isMeant()) return undefined
-  const named = serverNames.filter((name) => isTls && (name === host || hostCovers(name, host)))
+  const named = serverNames.filter((name) => isTls && (name === serverName || hostCovers(name, serverName)))
   if (serverNames.length > 0 && named.length === 0) return undefined
   if (transportProtocol !== '' && transportProtocol !== (isTls ? 'tls' : 'raw_buffer')) return undefined
   const offered = isTls ? ['h2', 'http/1.1'] : ['http/1.1', 'h2c']
@@ -120,9 +127,17 @@ function rankOf(match: FilterChainMatch | undefined, { host, port, isTls }: Aske
   return [Number(destinationPort !== undefined), Number(prefixRanges.length > 0), name, Number(transportProtocol !== ''), applicationProtocols.length]
 }
 
+const packedIn = (socket: TransportSocket | undefined) => (socket?.configType.case === 'typedConfig' ? socket.configType.value : undefined)
+
+/** Whether a filter chain takes bytes as they come: its connections have no TLS of the proxy. */
+export function isPlain({ transportSocket }: FilterChain): boolean {
+  const packed = packedIn(transportSocket)
+  return !packed || packed.typeUrl.endsWith('.RawBuffer')
+}
+
 /** The secrets that the TLS of a filter chain needs, by name. */
 export function secretsOfChain({ transportSocket }: FilterChain): string[] {
-  const packed = transportSocket?.configType.case === 'typedConfig' ? transportSocket.configType.value : undefined
+  const packed = packedIn(transportSocket)
   if (!packed?.typeUrl.endsWith(`/${DownstreamTlsContextSchema.typeName}`)) return []
   const { tlsCertificateSdsSecretConfigs = [], validationContextType } = fromBinary(DownstreamTlsContextSchema, packed.value).commonTlsContext ?? {}
   const combined =

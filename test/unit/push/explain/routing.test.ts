@@ -13,7 +13,7 @@ function routed(documents: readonly string[], host: string, given: Partial<SentR
   const { resources, faults } = madeOf(documents.join('---\n'), {}, node)
   expect(faults).to.deep.equal([])
   return routing({
-    request: { method: 'GET', scheme: 'http', host, port: 80, path: '/', headers: {}, ...given },
+    request: { method: 'GET', scheme: 'http', host, port: 80, sni: '', path: '/', headers: {}, ...given },
     ...{ namespace: 'shop', domain: 'cluster.local', missingSecrets: [], resources },
     isGateway: node.id?.startsWith('router~') === true,
   })
@@ -51,5 +51,44 @@ describe('a request that is passed on to the address that it was opened to', () 
       200,
       'no service or VirtualService that the proxy sees has stok.example; did you mean "stock.example"?; the connection is passed on to the address that it was opened to',
     ])
+  })
+})
+
+describe('a request by TLS', () => {
+  const edge = { id: 'router~10.1.0.2~edge.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop', LABELS: { app: 'edge' } } }
+  const one = (protocol: string, host: string, tls: string) =>
+    `{port: {number: 443, name: ${protocol.toLowerCase()}, protocol: ${protocol}}, hosts: [${host}], tls: ${tls}}`
+  const gateway = document(
+    'Gateway',
+    'edge',
+    `{selector: {app: edge}, servers: [${one('HTTPS', 'a.example', '{mode: SIMPLE, credentialName: a}')}, ${one('TLS', 'b.example', '{mode: PASSTHROUGH}')}]}`,
+  )
+  const route = document(
+    'VirtualService',
+    'b',
+    '{hosts: [b.example], gateways: [edge], tls: [{match: [{sniHosts: [b.example]}], route: [{destination: {host: b.example}}]}]}',
+  )
+  const b = entry('b', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]')
+
+  it('is taken by its server name, whichever host it names', () => {
+    const to = (host: string, sni: string) => routed([gateway], host, { scheme: 'https', port: 443, sni }, edge)
+    const [closed, unrouted] = [
+      [0, 'no filter chain of the listener matches: the connection is closed'],
+      [404, 'no service or VirtualService that the proxy sees has other.example'],
+    ]
+    const answerOf = ({ status, reason }: Routing) => [status, reason]
+    expect(answerOf(to('other.example', 'a.example'))).to.deep.equal(unrouted)
+    expect(answerOf(to('a.example', 'other.example'))).to.deep.equal(closed)
+    expect(answerOf(to('a.example', ''))).to.deep.equal(closed)
+  })
+
+  it('arrives with the server name of the client, or with that of the mutual TLS around it', () => {
+    const names = (documents: readonly string[]) =>
+      routed(documents, 'b.example', { scheme: 'https', port: 443, sni: 'b.example' }, edge).arrivals.flatMap(({ endpoints }) =>
+        endpoints.map(({ sni, isIdentified }) => [sni, isIdentified]),
+      )
+    expect(names([gateway, route, b])).to.deep.equal([['b.example', false]])
+    const mutual = document('DestinationRule', 'b', '{host: b.example, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}')
+    expect(names([gateway, route, b, mutual])).to.deep.equal([['outbound_.80_._.b.example', true]])
   })
 })

@@ -1,0 +1,68 @@
+/** Policies on the server name of TLS connections (`connection.sni`) are judged by `explain`, at gateways and at destinations. */
+import { expect } from 'chai'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const document = (group: string, kind: string, name: string, spec: string) =>
+  `apiVersion: ${group}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
+const passedThrough = (name: string) => `{port: {number: 443, name: ${name}, protocol: TLS}, hosts: [${name}.example], tls: {mode: PASSTHROUGH}}`
+const entry = (name: string) =>
+  document(
+    'networking',
+    'ServiceEntry',
+    name,
+    `{hosts: [${name}.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 443, name: tls, protocol: TLS}], endpoints: [{address: 10.1.0.1}]}`,
+  )
+const route = (name: string) =>
+  document(
+    'networking',
+    'VirtualService',
+    name,
+    `{hosts: [${name}.example], gateways: [edge], tls: [{match: [{sniHosts: [${name}.example]}], route: [{destination: {host: ${name}.example}}]}]}`,
+  )
+const denied = (name: string, app: string, host: string) =>
+  document(
+    'security',
+    'AuthorizationPolicy',
+    name,
+    `{selector: {matchLabels: {app: ${app}}}, action: DENY, rules: [{when: [{key: connection.sni, values: [${host}.example]}]}]}`,
+  )
+
+describe('explain of requests by TLS', () => {
+  const service = new Service({ flags: ['--writers', '1'] })
+  const clients: XdsClient[] = []
+  const explained = async (host: string, ...args: string[]) => {
+    const { code, stdout } = await runCommand(['explain', 'edge-0', `https://${host}.example`, ...args], service.env)
+    return { code, said: stdout.split('\n')[1] ?? '', stdout }
+  }
+
+  before(async () => {
+    const gateway = document('networking', 'Gateway', 'edge', `{selector: {app: edge}, servers: [${['a', 'b', 'c'].map(passedThrough).join(', ')}]}`)
+    service.write('mesh.yaml', [gateway, ...['a', 'b', 'c'].flatMap((name) => [entry(name), route(name)])].join('---\n'))
+    service.write('policies.yaml', [denied('of-edge', 'edge', 'a'), denied('of-web', 'web', 'b')].join('---\n'))
+    await service.start()
+    const web = sidecarNode('10.1.0.1', 'web-0', 'ns', { LABELS: { app: 'web' } })
+    const edge = { id: 'router~10.1.0.2~edge-0.ns~ns.svc.cluster.local', metadata: { NAMESPACE: 'ns', LABELS: { app: 'edge' } } }
+    for (const node of [web, edge]) clients.push(await new XdsClient(service.grpcPort, node, true).connect().ready())
+    await until('the routes', async () => (await explained('c')).code === 0)
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  it('judges policies of the gateway and of the destination by the server name', async () => {
+    const { code, said } = await explained('c')
+    expect([code, said]).to.deep.equal([0, 'ROUTED: it is sent to c.example; the proxy there lets it in'])
+    const atGateway = await explained('a')
+    expect([atGateway.code, atGateway.stdout.includes('AuthorizationPolicy ns/of-edge (policies.yaml, document 1), rule 0')]).to.deep.equal([1, true])
+    const there = await explained('b')
+    expect([there.code, there.stdout.includes('AuthorizationPolicy ns/of-web (policies.yaml, document 2), rule 0')]).to.deep.equal([1, true])
+  })
+
+  it('takes the server name of the URL, not that of a header host', async () => {
+    expect((await explained('a', '--header', 'host:c.example')).stdout).to.contain('AuthorizationPolicy ns/of-edge')
+    expect((await explained('c', '--header', 'host:a.example')).code).to.equal(0)
+  })
+})
