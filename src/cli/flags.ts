@@ -46,8 +46,11 @@ export const list = ({ value = 'a,b', ...options }: Described & Valued & { reado
   custom<string>({ helpValue: value })({ ...options, default: [...options.default], multiple: true, multipleNonGreedy: true, delimiter: ',' })
 
 /** Returns a flag for paths, each given by the flag once more. */
-export const paths = (options: Described & { readonly default: readonly string[] }): OptionFlag<string[]> =>
-  custom<string>({ helpValue: 'path' })({ ...options, default: [...options.default], multiple: true, multipleNonGreedy: true })
+export const paths = (options: Described & { readonly default: readonly string[] }): OptionFlag<string[]> => texts({ ...options, value: 'path' })
+
+/** Returns a flag for texts, each given by the flag once more: commas are part of them. */
+export const texts = ({ value = 'string', ...options }: Described & Valued & { readonly default: readonly string[] }): OptionFlag<string[]> =>
+  custom<string>({ helpValue: value })({ ...options, default: [...options.default], multiple: true, multipleNonGreedy: true })
 
 /** A number and the range of its values, both ends included. */
 interface Numbered extends Described {

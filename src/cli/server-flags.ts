@@ -1,7 +1,7 @@
 /** The flags and arguments of the commands that ask a running server. */
 import { string } from '@oclif/core/args'
 import { userClusterFlags } from './cluster-flags.ts'
-import { list, text, toggle, uint16 } from './flags.ts'
+import { list, text, texts, toggle, uint16 } from './flags.ts'
 
 /** The flags that name the mesh of a cluster. */
 export const meshClusterFlags = {
@@ -101,7 +101,7 @@ export const authzFlags = {
   method: text({ value: 'GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS', default: 'GET', description: 'method of the request' }),
   host: text({ default: '', description: 'host of the request' }),
   path: text({ default: '/', description: 'path of the request' }),
-  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated' }),
+  header: texts({ value: 'name:value', default: [], description: 'header of the request, <name>:<value>; may be repeated' }),
   principal: text({ default: '', description: "SPIFFE ID of the client's certificate; the request is in plain text when not given" }),
   claims: text({ default: '', description: 'claims of an accepted token, as JSON; there is none when not given' }),
   'source-ip': text({ default: '', description: 'address of the peer' }),
@@ -119,7 +119,11 @@ export const explainFlags = {
     description: 'type of the resource that is asked about: cds, eds, lds, rds or vhds; cds for a name with a bar, and else a request is meant',
   }),
   method: text({ value: 'GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS', default: 'GET', description: 'method of the request' }),
-  header: list({ default: [], description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL, but not the server name of TLS' }),
+  header: texts({
+    value: 'name:value',
+    default: [],
+    description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL, but not the server name of TLS',
+  }),
 }
 
 const whichProxy = 'its name <pod>.<namespace>, or any part of its name or node id that no other proxy has'

@@ -60,7 +60,7 @@ export interface Considered {
   readonly action: string
   readonly dryRun: boolean
   readonly matched: boolean
-  /** The condition that did not match; empty if all did. */
+  /** The condition that did not match, and whether hosts were judged without one; empty if all matched by what was given. */
   readonly because: string
 }
 
@@ -111,9 +111,16 @@ function evaluatePolicy(policy: AuthorizationPolicy, action: Action, request: De
   if (isStandIn(policy))
     return [{ ...common, rule: 0, matched: true, because: `the policy is invalid and denies everything until it is mended: ${policy.spec.invalid}` }]
   return (policy.spec.rules ?? []).map((rule, index) => {
-    const because = mismatch(resolveRule(rule, policy.namespace), action === 'ALLOW', request, context)
-    return { ...common, rule: index, matched: because === undefined, because: because ?? '' }
+    const resolved = resolveRule(rule, policy.namespace)
+    const because = mismatch(resolved, action === 'ALLOW', request, context)
+    return { ...common, rule: index, matched: because === undefined, because: [because ?? [], withoutHost(resolved, request)].flat().join('; ') }
   })
+}
+
+/** What is said of a rule on hosts where a request was described without one, which no request is sent without. */
+function withoutHost({ from, to, when }: Rule, { protocol, host }: DescribedRequest): string[] {
+  const isOnHosts = [...from.flat(), ...to.flat(), ...when].some(({ attribute }) => attribute.type === 'host')
+  return protocol === 'http' && host === '' && isOnHosts ? ['no host was given, and this rule is on hosts: name the host'] : []
 }
 
 /** Returns the reason why a rule does not match; undefined if it does. */

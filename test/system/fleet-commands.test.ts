@@ -174,6 +174,11 @@ describe('commands that ask a running server', () => {
     const allowed = await run('authz', 'cart-0', '--json')
     expect([allowed.code, JSON.parse(allowed.stdout).decision, JSON.parse(allowed.stdout).policy.name]).to.deep.equal([0, 'ALLOWED', 'read'])
     expect((await run('authz', 'cart-0', '--header', 'x')).stderr).to.equal('Error: --header: "x" is not <name>:<value>\n')
+    service.write(
+      'policy.yaml',
+      "apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: read, namespace: ns}\nspec: {rules: [{when: [{key: 'request.headers[x-list]', values: ['a,b:c']}]}]}\n",
+    )
+    await until('a header whose value has a comma', async () => (await run('authz', 'cart-0', '--header', 'x-list:a,b:c')).code === 0)
   })
 
   it('explain says where a request goes, by which objects and fields, and why other routes do not take it', async () => {

@@ -52,6 +52,7 @@ export function routing(input: RoutingInput): Routing {
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
   const missing = asked.isTls ? secretsOfChain(chain).filter((name) => input.missingSecrets.includes(name)) : []
   if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
+  if (asked.isTls && leadsTo.kind === 'http' && isPlain(chain)) return { ...at, status: 0, decidedBy: 'listener', reason: plainPort(asked.port) }
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
   const serverName = isPlain(chain) ? asked.serverName : ''
@@ -68,6 +69,8 @@ export function routing(input: RoutingInput): Routing {
 
 const withoutSecrets = (names: readonly string[]): string =>
   `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)`
+
+const plainPort = (port: number): string => `port ${port} is plain text: the proxy reads requests of http there, and none by TLS (https)`
 
 /** The names that a host may stand for: itself, and full names in the namespace of the proxy and in others. */
 function namesOf(host: string, { namespace, domain }: RoutingInput): string[] {

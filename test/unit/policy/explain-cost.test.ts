@@ -62,3 +62,17 @@ describe('the CPU time of an explanation', () => {
     expect(await listed.then(String, (error: Error) => error.message)).to.match(/more to compare than 20000000 characters/)
   })
 })
+
+describe('an explanation of a request without a host', () => {
+  it('says of rules on hosts that none was given, whether they match or not', async () => {
+    const onHosts = { to: [{ operation: { hosts: ['evil.example'] } }] }
+    const told = 'no host was given, and this rule is on hosts: name the host'
+    const because = async (action: string, rule: object, host: string) =>
+      (await explained({ action, rules: [rule] }, { host })).considered[0]?.because
+    expect(await because('DENY', onHosts, '')).to.equal(told)
+    expect(await because('ALLOW', onHosts, '')).to.equal(`operation.hosts is none of evil.example; ${told}`)
+    expect(await because('DENY', { when: [{ key: 'request.headers[host]', values: ['evil.example'] }] }, '')).to.equal(told)
+    expect(await because('DENY', onHosts, 'evil.example')).to.equal('')
+    expect(await because('DENY', { to: [{ operation: { paths: ['/'] } }] }, '')).to.equal('')
+  })
+})

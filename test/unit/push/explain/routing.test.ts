@@ -82,6 +82,17 @@ describe('a request by TLS', () => {
     expect(answerOf(to('a.example', ''))).to.deep.equal(closed)
   })
 
+  it('is closed at a port of plain text', () => {
+    const plain = document('Gateway', 'plain', "{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}")
+    const to = (scheme: string) => routed([plain], 'a.example', { scheme, sni: 'a.example' }, edge)
+    expect(to('https')).to.include({
+      status: 0,
+      decidedBy: 'listener',
+      reason: 'port 80 is plain text: the proxy reads requests of http there, and none by TLS (https)',
+    })
+    expect(to('http').status).to.equal(404)
+  })
+
   it('arrives with the server name of the client, or with that of the mutual TLS around it', () => {
     const names = (documents: readonly string[]) =>
       routed(documents, 'b.example', { scheme: 'https', port: 443, sni: 'b.example' }, edge).arrivals.flatMap(({ endpoints }) =>
