@@ -86,6 +86,11 @@ export async function takeTour(page: string, { folder, script, envoy, runtime = 
   )
   const [start, ...others] = stepsOf(placed)
   if (!start) throw new Error('the page has no commands')
+  // Each step has a shell of its own here; in that of a reader the next steps would be in another folder.
+  expect(
+    others.filter(({ command }) => /^cd \S+ /.test(command)).map(({ command }) => command),
+    'steps that leave the folder',
+  ).to.deep.equal([])
   // `npx` finds the command in a clone and in an installed package; here it is given.
   const programs = join(folder, 'programs')
   mkdirSync(programs)

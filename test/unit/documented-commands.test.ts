@@ -46,7 +46,9 @@ describe('commands in documents', () => {
     it(`are right in ${path}`, () => {
       const text = readFileSync(join(root, path), 'utf8').replaceAll('\\\n', ' ')
       const lines = [
-        ...text.matchAll(/(?:`|^\s*(?:\$ )?(?:cd \S+ && )?(?:[A-Z_]+=\S+ )*(?:npx )?)(pilot-(?:discovery|agent) [a-z](?:<[^>\n]*>|[^`\n|#>;&)])*)/gm),
+        ...text.matchAll(
+          /(?:`|^\s*(?:\$ )?(?:\(?cd \S+ && )?(?:[A-Z_]+=\S+ )*(?:npx )?)(pilot-(?:discovery|agent) [a-z](?:<[^>\n]*>|[^`\n|#>;&)])*)/gm,
+        ),
       ].map(([, line]) => (line as string).trim())
       expect(lines.map(faultOf).filter((fault) => fault !== undefined)).to.deep.equal([])
     })
