@@ -304,7 +304,8 @@ for (const { version, path: binary } of envoyBinaries())
       const reasons = {
         'to-live': 'it is sent to live.example; no proxy of the destination is connected here, so its policies are not judged',
         'to-one': 'it is sent to live.example; no proxy of the destination is connected here, so its policies are not judged',
-        'to-two': 'subset two selects none of the 1 endpoint of live.example: no endpoint with its labels is ready and reached from the network of the proxy',
+        'to-two':
+          'subset two selects none of the 1 endpoint of live.example: no endpoint with its labels is ready and reached from the network of the proxy',
         'to-three': 'no DestinationRule that counts for live.example here has a subset three',
         'to-empty': 'empty.example has no endpoints on port 80',
         'to-nobody': 'no service that the proxy sees is nobody.example',
