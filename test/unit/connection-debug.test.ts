@@ -7,7 +7,7 @@ import { endpointType } from '../../src/xds/type-urls.ts'
 describe('debug answers of a writer', () => {
   const names = new Set(Array.from({ length: 5000 }, (_, index) => `nobody-knows-${index}`))
   const watch = { typeUrl: endpointType, nonce: 'n', nonceAcked: 'n', version: 'v', subscription: { wildcard: false, names } }
-  const session = { delta: true, classId: 'c', versionOf: () => 'v', watches: new Map([[endpointType, watch]]) }
+  const session = { delta: true, classId: 'c', versionOf: () => 'v', missingSecrets: () => [], watches: new Map([[endpointType, watch]]) }
   const connection = { id: 'one', connectedAt: 0, stream: { peer: '127.0.0.1:1' }, session, rejections: [] } as unknown as Connection
   const parts = { catalog: { typeState: () => ({ version: 'v' }) } } as unknown as SessionParts
   const answers = connectionAnswers(new Map([['one', connection]]), parts, () => '')
