@@ -179,6 +179,8 @@ describe('commands that ask a running server', () => {
       "apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: read, namespace: ns}\nspec: {rules: [{when: [{key: 'request.headers[x-list]', values: ['a,b:c']}]}]}\n",
     )
     await until('a header whose value has a comma', async () => (await run('authz', 'cart-0', '--header', 'x-list:a,b:c')).code === 0)
+    service.remove('policy.yaml')
+    await until('the policy to be gone', async () => (await run('authz', 'cart-0')).code === 0)
   })
 
   it('explain says where a request goes, by which objects and fields, and why other routes do not take it', async () => {
