@@ -108,20 +108,21 @@ describe('a dry run', () => {
 
   it('reads objects without a namespace as the place of the configuration does', () => {
     const bare = entry('x/a', 'a.example').replace(', namespace: x', '')
-    const namespacesOf = (mesh: Planner, namespace = '') => {
+    const namespacesOf = (mesh: Planner, namespace = '', told: readonly string[] = []) => {
       const rows = structuredClone(Array.from(dryRunRows(mesh), ([row]): DryRunRow => row))
       const { faults, objects, sameObjects } = dryRun(rows, order(bare, false, namespace), parts)
-      expect(faults).to.deep.equal([])
+      expect(faults.map(({ level, path }) => `${level} ${path}`)).to.deep.equal(told)
       return [...objects.map(({ reference, change }) => `${change} ${reference.namespace}/${reference.name}`), sameObjects]
     }
     const ofFiles = planned(objectsOf(bare))
-    expect([namespacesOf(ofFiles), namespacesOf(ofFiles, 'ns')]).to.deep.equal([[1], ['added ns/a', 0]])
+    const assumed = ['warning metadata.namespace']
+    expect([namespacesOf(ofFiles, '', assumed), namespacesOf(ofFiles, 'ns')]).to.deep.equal([[1], ['added ns/a', 0]])
     const stored = (text: string) => planned(objectsOf(text).map((object) => ({ ...object, uid: 'u' })))
     expect(namespacesOf(stored(entry('default/a', 'a.example')))).to.deep.equal([1])
     expect(namespacesOf(stored(entry('ns/a', 'a.example')))).to.deep.equal(['added default/a', 0])
     expect(namespacesOf(stored(entry('ns/a', 'a.example')), 'ns')).to.deep.equal([1])
     expect(namespacesOf(stored('apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n'))).to.deep.equal(['added default/a', 0])
-    expect(namespacesOf(stored(entry('ns/made', 'a.example')))).to.deep.equal(['added /a', 0])
+    expect(namespacesOf(stored(entry('ns/made', 'a.example')), '', assumed)).to.deep.equal(['added default/a', 0])
   })
 
   it('names the secrets that a gateway asks for first, and the last time', () => {
