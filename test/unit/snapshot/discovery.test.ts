@@ -77,9 +77,10 @@ describe('discoverySelectors', () => {
       expect(JSON.stringify(readMeshConfig(`discoverySelectors: ${text}`))).to.include(reason)
   })
 
-  it('leave out what is configured in other namespaces, except policies, the root namespace and objects without a namespace', () => {
+  it('leave out what is configured in other namespaces, except policies and the root namespace; an object without a namespace is of default', () => {
     const mesh = new Mesh().set(entry('one', 'in'), entry('two', 'out'), entry('three', 'mesh-system'), entry('four', '""'), policy('out'))
-    mesh.set(namespace('in', '{mesh: "yes"}'), namespace('out', '{}')).selectors('[{matchLabels: {mesh: "yes"}}]')
+    mesh.set(namespace('in', '{mesh: "yes"}'), namespace('default', '{mesh: "yes"}'), namespace('out', '{}'))
+    mesh.selectors('[{matchLabels: {mesh: "yes"}}]')
     expect(mesh.hosts).to.deep.equal(['four.test', 'one.test', 'three.test'])
     expect(mesh.state.current.policies.authorization.get('out')).to.have.length(1)
     expect(mesh.faults.all().map(({ resource, reason, isLoss }) => [resource, reason.slice(0, 19), isLoss])).to.deep.equal([
