@@ -10,11 +10,12 @@ import { headerOutputsOfText } from './header-outputs.ts'
 import { clusterKinds, configKey, kinds } from './kinds.ts'
 import { isOfTool, itemsOf, noObject, spellingsOf, unreadList } from './lists.ts'
 import { assumedNamespace, metadataRemarks } from './metadata.ts'
+import { inAssumedNamespace, inNamespace, isWithoutNamespace } from './namespaces.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantKind, meantPolicy, meantText, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
-import { describe, type Fault, isMapping, mapping, noText, type Report, record, text } from './shape.ts'
+import { describe, type Fault, isMapping, isMissing, mapping, noText, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
 import { readDocuments, tooManyDocuments } from './yaml-documents.ts'
@@ -330,25 +331,6 @@ function asJson(value: unknown): string {
   }
 }
 
-/** Returns an object with a namespace, as if it were applied there; as it is where it names one, in whatever spelling, or has no metadata. */
-function inNamespace(value: unknown, namespace: string | undefined): unknown {
-  if (namespace === undefined || !isMapping(value) || !isMapping(value.metadata)) return value
-  const { metadata } = value
-  const isNamed = !isMissing(metadata.namespace) || spellingsOf(metadata, 'namespace').some((field) => field !== 'namespace')
-  return isNamed ? value : { ...value, metadata: { ...metadata, namespace } }
-}
-
-/** Whether an object of a group, as those of the mesh are, has metadata and names no namespace. */
-const isWithoutNamespace = (value: unknown): value is { readonly metadata: Readonly<Record<string, unknown>> } =>
-  isMapping(value) && String(value.apiVersion).includes('/') && isMapping(value.metadata) && isMissing(value.metadata.namespace)
-
-/** Returns an object without a namespace as one of {@link assumedNamespace}; a policy as it is, since it has to name what it is meant for. */
-function inAssumedNamespace(value: { readonly metadata: object }, names: MeshNames): unknown {
-  const { kind, apiVersion } = mapping(value)
-  if (meantPolicy(String(kind), String(apiVersion), names) !== undefined) return value
-  return { ...value, metadata: { ...value.metadata, namespace: assumedNamespace } }
-}
-
 /** Contains unexpected errors of parsing: only the one document is faulty. */
 function contained<T>(read: () => T, failed: (reason: string) => T): T {
   try {
@@ -503,8 +485,6 @@ function invalidName(given: string, what: string, isLowerCase: boolean): string 
   const letters = isLowerCase ? 'lower-case letters' : 'letters'
   return `${JSON.stringify(given.slice(0, 100))} is not a valid ${what} name: expected at most 253 ${letters}, digits, "-", "_" and ".", beginning and ending with a letter or digit`
 }
-
-const isMissing = (value: unknown): boolean => value === undefined || value === null || value === ''
 
 /**
  * Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. A name that is missing or

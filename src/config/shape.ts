@@ -397,3 +397,6 @@ export function idleFields(form: Form, value: unknown, path: string): Fault[] {
 
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Whether a field of metadata has no value. */
+export const isMissing = (value: unknown): boolean => value === undefined || value === null || value === ''
