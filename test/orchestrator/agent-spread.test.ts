@@ -82,7 +82,10 @@ describe('agents at two replicas, of which the second comes late', function () {
     await startReplica(cluster.roleConfig())
     for (let number = 0; number < agents; number++) await startAgent(binary, `agent${number}`)
     for (let number = 0; number < others; number++) connect(number)
-    await until('all proxies at the first replica', async () => (await services[0]?.metrics())?.match(/^pilot_xds\{.*\} 30$/m) !== null)
+    await until('all proxies at the first replica', async () => {
+      const { totalClients } = await (services[0] as Service).debug<{ totalClients: number }>('adsz?replicas=own')
+      return totalClients === agents + others
+    })
   })
   after(async () => {
     isOver = true

@@ -103,7 +103,7 @@ describe('the analysis of a real cluster', function () {
     expect((await run(['--cluster'], joined)).stderr).to.contain('there is no cluster "none"')
     expect((await run(['--cluster', '--context', 'y'], joined)).stderr).to.contain('there is no context "y"; there are none, x')
     expect(shown(await found(['--cluster', '--context', 'x'], joined))).to.include('MESH0005 services')
-    expect((await run(['--context', 'x', home], {})).stderr).to.contain('--context needs --cluster')
+    expect((await run(['--context', 'x', home], {})).stderr).to.contain('--cluster: there is no context "x"')
   })
 
   it('has files in the place of what the cluster has', async () => {

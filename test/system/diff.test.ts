@@ -100,7 +100,7 @@ describe('diff', () => {
 
   it('puts objects without a namespace where files of the server are, or where it is told to', async () => {
     const bare = file('bare.yaml', route('1s').replace(', namespace: ns', ''))
-    expect((await run(bare)).stdout).to.match(/\nadded: VirtualService a \(/)
+    expect((await run(bare)).stdout).to.match(/\nadded: VirtualService default\/a \(/)
     expect(await run(bare, '-n', 'ns')).to.include({
       code: 0,
       stdout: '0 objects would differ, 1 as they are; 0 proxies would see a difference, 3 none\n',

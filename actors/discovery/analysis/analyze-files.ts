@@ -46,7 +46,7 @@ export async function analyzeFiles(
   const namespace = isCheck ? undefined : (named ?? assumedNamespace)
   const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, patchFaults, {
     namespace,
-    isGuessed: isCheck || !named,
+    isGuessed: isCheck || (!named && !cluster),
   })
   const [unread, ignored]: [Located[], string[]] = [[], []]
   const texts = new Map<string, string>()
