@@ -3,6 +3,7 @@
  * the resource from that part, with and without each object.
  */
 import type { ConfigObject, EndpointSlice, ProxyNode, RegistryId, Service } from '../data.ts'
+import type { DescribedRequest, SentRequest } from './described-request.ts'
 import type { PassedSettings } from './passed-settings.ts'
 
 /** A service of a registry without objects of its own. */
@@ -76,21 +77,6 @@ export interface Explained {
   readonly otherHosts: number
 }
 
-/** A request that the workload of a proxy sends, or a client of a gateway. */
-export interface SentRequest {
-  readonly method: string
-  /** `http` or `https`. */
-  readonly scheme: string
-  /** With the port if the client sends it. */
-  readonly host: string
-  readonly port: number
-  /** The server name of the TLS connection; empty: by http, or there is none. */
-  readonly sni: string
-  /** With the query. */
-  readonly path: string
-  readonly headers: Readonly<Record<string, readonly string[]>>
-}
-
 /** What a proxy has been sent, and a request that it is to route. */
 export interface RoutingInput {
   readonly request: SentRequest
@@ -143,8 +129,10 @@ export interface Arrival {
     /** The server name of the TLS connection to it; empty: in plain text, or without a name. */
     readonly sni: string
   }[]
-  /** The request as it is sent; undefined: a connection without requests. */
-  readonly request: Pick<SentRequest, 'method' | 'host' | 'path' | 'headers'> | undefined
+  /** The request as it is sent, or the connection without requests (`protocol`). Who is the peer there, and at which address, is not known yet. */
+  readonly request: DescribedRequest
+  /** Whose TLS the workload is to read. Mutual TLS of the mesh ends at its proxy. */
+  readonly tlsOf: readonly ('client' | 'proxy')[]
 }
 
 /** Where a proxy sends a request. */

@@ -2,6 +2,7 @@
  * Evaluates the policies of a workload for a described request, with reasons, without a proxy (`/debug/authz`). Implements the
  * specification (docs/resources.md, A5 to A8 and M1 to M8); `test/envoy/matrix.test.ts` shows that Envoy does the same.
  */
+import type { DescribedRequest } from '../../protocols/messages/described-request.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import type { OptOuts } from '../config/opt-outs.ts'
 import { isPathTemplate } from '../config/path-templates.ts'
@@ -14,30 +15,6 @@ import { otherValueMatches } from './claim-values.ts'
 import { headerMatches } from './header-lists.ts'
 import { normalizePath, pathMatches } from './paths.ts'
 import { equalTrustDomains, inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
-
-/** A request, or a TCP connection, with the attributes that a proxy would see. */
-export interface DescribedRequest {
-  readonly protocol: 'http' | 'tcp'
-  readonly method: string
-  /** The `:authority` header. */
-  readonly host: string
-  /** The path as sent, including the query. */
-  readonly path: string
-  /** Values by lower-case name; several values of a name in order. */
-  readonly headers: Readonly<Record<string, readonly string[]>>
-  /** The address of the connection's peer, and that of the client on whose behalf it connects. */
-  readonly sourceIp: string
-  readonly remoteIp: string
-  readonly destinationIp: string
-  readonly destinationPort: number
-  readonly sni: string
-  /** SPIFFE id of the peer's certificate without the scheme; undefined without mutual TLS. */
-  readonly peer: string | undefined
-  /** Claims of the accepted token; undefined without a token. */
-  readonly claims: Readonly<Record<string, unknown>> | undefined
-  /** Dynamic metadata written by Envoy's filters, by filter. */
-  readonly metadata: Readonly<Record<string, unknown>>
-}
 
 /** The settings that affect decisions besides the policies. */
 export interface EvaluationContext {

@@ -1,10 +1,11 @@
 /** Explains which policy and rule would decide a described request to a workload, and with what status (`/debug/authz`). */
 import type { ObjectReference } from '../../protocols/data.ts'
+import type { DescribedRequest } from '../../protocols/messages/described-request.ts'
 import { keyAt } from '../config/kinds.ts'
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type Acceptor, refusedConnection } from './connection.ts'
-import { type Considered, type DescribedRequest, decide, type EvaluationContext } from './evaluate.ts'
+import { type Considered, decide, type EvaluationContext } from './evaluate.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
 

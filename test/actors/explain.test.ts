@@ -8,6 +8,7 @@ import { PageServer } from '../../actors/http/page-server.ts'
 import { freePort } from '../../bench/ports.ts'
 import { adminServiceName } from '../../protocols/messages/admin-call.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
+import { describedRequest } from '../harness/described-request.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -104,7 +105,7 @@ describe('explanations of resources', () => {
 
   it('find the thread started that others did not wait for: one that was given up starts all the same', async () => {
     const hasty = new Explanations(25)
-    const request = { method: 'GET', scheme: 'http', host: 'a.example', port: 80, sni: '', path: '/', headers: {} }
+    const request = { ...describedRequest, scheme: 'http' as const, host: 'a.example', destinationPort: 80 }
     const asked = () =>
       hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, missingSecrets: [], resources: {} }).then(
         ({ status }) => String(status),

@@ -11,7 +11,7 @@ import { UriTemplateMatchConfigSchema } from '../../protocols/gen/envoy/extensio
 import type { MetadataMatcher } from '../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcher } from '../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcher } from '../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
-import type { DescribedRequest } from '../../src/policy/evaluate.ts'
+import type { DescribedRequest } from '../../protocols/messages/described-request.ts'
 
 type Permission = MessageShape<typeof PermissionSchema>
 type Principal = MessageShape<typeof PrincipalSchema>

@@ -14,6 +14,8 @@ const entry = (name: string) =>
     name,
     `{hosts: [${name}.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 443, name: tls, protocol: TLS}], endpoints: [{address: 10.1.0.1}]}`,
   )
+/** A service whose port 443 is of plain text. */
+const plain = entry('plain').replace('name: tls, protocol: TLS', 'name: http, protocol: HTTP')
 const route = (name: string) =>
   document(
     'networking',
@@ -38,8 +40,13 @@ describe('explain of requests by TLS', () => {
   }
 
   before(async () => {
-    const gateway = document('networking', 'Gateway', 'edge', `{selector: {app: edge}, servers: [${['a', 'b', 'c'].map(passedThrough).join(', ')}]}`)
-    service.write('mesh.yaml', [gateway, ...['a', 'b', 'c'].flatMap((name) => [entry(name), route(name)])].join('---\n'))
+    const gateway = document(
+      'networking',
+      'Gateway',
+      'edge',
+      `{selector: {app: edge}, servers: [${['a', 'b', 'c', 'plain'].map(passedThrough).join(', ')}]}`,
+    )
+    service.write('mesh.yaml', [gateway, plain, route('plain'), ...['a', 'b', 'c'].flatMap((name) => [entry(name), route(name)])].join('---\n'))
     service.write('policies.yaml', [denied('of-edge', 'edge', 'a'), denied('of-web', 'web', 'b')].join('---\n'))
     await service.start()
     const web = sidecarNode('10.1.0.1', 'web-0', 'ns', { LABELS: { app: 'web' } })
@@ -59,6 +66,14 @@ describe('explain of requests by TLS', () => {
     expect([atGateway.code, atGateway.stdout.includes('AuthorizationPolicy ns/of-edge (policies.yaml, document 1), rule 0')]).to.deep.equal([1, true])
     const there = await explained('b')
     expect([there.code, there.stdout.includes('AuthorizationPolicy ns/of-web (policies.yaml, document 2), rule 0')]).to.deep.equal([1, true])
+  })
+
+  it('fails at a port of plain text, by the protocol that is declared for it', async () => {
+    const { code, said } = await explained('plain')
+    expect([code, said]).to.deep.equal([
+      1,
+      'FAILS: the connection is closed: it is sent to plain.example; port 443 of plain.example is http: plain text is expected there, and TLS arrives, which nothing on the way ends',
+    ])
   })
 
   it('takes the server name of the URL, not that of a header host', async () => {

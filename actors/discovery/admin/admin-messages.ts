@@ -27,12 +27,12 @@ import {
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { FoundNow } from '../../../protocols/messages/analysis.ts'
+import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
 import type { DryRun } from '../../../protocols/messages/dry-run.ts'
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import { redacted } from '../../../src/logging/redaction.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import { decidingKind, type ReferencedExplanation } from '../../../src/policy/explain.ts'
 
 import { resourceIn } from '../../../src/xds/resource-element.ts'
@@ -45,7 +45,7 @@ import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mes
 import type { Placed, RowsOfAll } from './page-sources.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
-import { type OutboundRequest, outboundOf, type RoutingAnswer } from './routing-answers.ts'
+import { type RoutingAnswer, sentRequestOf } from './routing-answers.ts'
 
 /**
  * Returns the message with the fields of an answer in which they have the same names as in the schema's JSON. Other properties of the answer
@@ -141,9 +141,9 @@ export function explanationMessage(explanation: ReferencedExplanation): ExplainR
 }
 
 /** Returns the request that a caller describes as sent by a workload or a client, or a string with the reason when it is invalid. */
-export function outboundRequest(request: ExplainRequestRequest): OutboundRequest | string {
+export function sentRequest(request: ExplainRequestRequest): SentRequest | string {
   const described = describedRequest(request)
-  return typeof described === 'string' ? described : outboundOf(described, request.scheme)
+  return typeof described === 'string' ? described : sentRequestOf(described, request.scheme)
 }
 
 /** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass, then those of the destination. */

@@ -42,11 +42,11 @@ import {
   findingsMessage,
   messageOf,
   nodeRow,
-  outboundRequest,
   previewMessage,
   proxiesMessage,
   resourcesMessage,
   routingMessage,
+  sentRequest,
 } from './admin-messages.ts'
 import { dryRunOf } from './dry-run-answers.ts'
 import { explainedFor } from './explain-answers.ts'
@@ -147,7 +147,7 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       const proxy = await named(request.proxy, viewerOf(context))
       if (request.outbound) {
         const { sees } = viewerOf(context)
-        const sent = outboundRequest(request)
+        const sent = sentRequest(request)
         if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
         return { ...routingMessage(await routingOf(sources, proxy, sent, sees)), nodeId: proxy.nodeId }
       }

@@ -18,7 +18,7 @@ import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import type { Coverage } from './coverage.ts'
-import { readDescribedRequest, readOutboundRequest, requestParameters } from './described-request.ts'
+import { readDescribedRequest, readSentRequest, requestParameters } from './described-request.ts'
 import { type DistributionRow, distributionOf, instancesOf } from './distribution-rows.ts'
 import { explainedFor, explainedTypes } from './explain-answers.ts'
 import {
@@ -284,7 +284,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'proxy',
     covers: 'replicas',
     page: async (sources, query, proxy, sees) => {
-      const request = readOutboundRequest(query)
+      const request = readSentRequest(query)
       return typeof request === 'string' ? new Page(request, undefined, 400) : routingOf(sources, proxy, request, sees)
     },
   },

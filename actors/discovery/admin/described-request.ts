@@ -1,7 +1,7 @@
 /** Parses the request descriptions in the queries of `/debug/authz` and `/debug/routing`. */
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
 import { type Parameter, proxyParameter } from './page-parameters.ts'
-import { type OutboundRequest, outboundOf } from './routing-answers.ts'
+import { sentRequestOf } from './routing-answers.ts'
 
 /** The parameters that describe a request. */
 export const requestParameters: readonly Parameter[] = [
@@ -24,11 +24,11 @@ const names = requestParameters.map(({ name }) => name)
 const known = new Set([proxyParameter.name, ...names])
 
 /** Parses the query about a request that a workload or a client sends. Returns a string with the reason when it is invalid. */
-export function readOutboundRequest(query: URLSearchParams): OutboundRequest | string {
+export function readSentRequest(query: URLSearchParams): SentRequest | string {
   const rest = new URLSearchParams(query)
   rest.delete('scheme')
   const described = readDescribedRequest(rest)
-  return typeof described === 'string' ? described : outboundOf(described, query.get('scheme') ?? '')
+  return typeof described === 'string' ? described : sentRequestOf(described, query.get('scheme') ?? '')
 }
 
 /** Parses the query. Returns a string with the reason when it is invalid. */

@@ -1,8 +1,9 @@
 /** What proxies of the destination do with a request, by their mutual TLS and policies: what `authz` of each says, with the identity of the caller. */
+
+import type { DescribedRequest } from '../../../protocols/messages/described-request.ts'
 import type { Arrival } from '../../../protocols/messages/explain.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { explanationOf, type Sees } from './mesh-answers.ts'
@@ -84,8 +85,7 @@ async function judgedBy(sources: PageSources, caller: Proxy, { proxy, arrival, e
   const { cluster, request } = arrival
   const from = caller.nodeId.split('~')[1] ?? ''
   const described: DescribedRequest = {
-    ...{ method: 'GET', host: '', path: '/', headers: {}, ...request },
-    protocol: request ? 'http' : 'tcp',
+    ...request,
     ...{ sourceIp: from, remoteIp: caller.nodeId.startsWith('router~') ? '' : from, destinationIp: address, destinationPort: port, sni },
     ...{ peer: isIdentified ? identity : undefined, claims: undefined, metadata: {} },
   }
@@ -99,7 +99,7 @@ async function judgedBy(sources: PageSources, caller: Proxy, { proxy, arrival, e
     cluster,
     address,
     port,
-    status: isClosed && request ? 503 : status,
+    status: isClosed && request.protocol === 'http' ? 503 : status,
     explanation: explanation as ReferencedExplanation,
   }
 }

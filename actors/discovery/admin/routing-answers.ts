@@ -1,28 +1,30 @@
 /** Where a proxy sends a request, of which `mesh.admin.v1.AdminService` and `/debug/routing` are two views. */
-import type { ObjectReference } from '../../../protocols/data.ts'
-import type { Routing, SentRequest } from '../../../protocols/messages/explain.ts'
+import type { ObjectReference, Protocol } from '../../../protocols/data.ts'
+import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
+import type { Routing } from '../../../protocols/messages/explain.ts'
 import { count } from '../../../src/model/counts.ts'
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
+import { withUnreadBytes } from '../../../src/push/explain/unread-bytes.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { type JudgedProxy, judgedDestination } from './destination-answers.ts'
 import { explanationOf, type Sees } from './mesh-answers.ts'
 import type { PageSources, Placed } from './page-sources.ts'
 
-/** A request that a workload or a client sends. */
-export interface OutboundRequest extends DescribedRequest {
-  readonly scheme: 'http' | 'https'
-}
-
-/** Returns a described request as one that is sent (without a scheme: by http), or a string with the reason when it cannot be. */
-export function outboundOf(described: DescribedRequest, scheme: string): OutboundRequest | string {
+/**
+ * Returns a described request as one that is sent, or a string with the reason when it cannot be. Defaults are http, the port of the scheme, and
+ * the host as the server name of TLS.
+ */
+export function sentRequestOf(described: DescribedRequest, scheme: string): SentRequest | string {
   const by = scheme || 'http'
   if (by !== 'http' && by !== 'https') return `scheme: ${JSON.stringify(by.slice(0, 100))} is neither http nor https`
   if (!described.path.startsWith('/')) return 'path: a path starts with a slash'
-  return described.host === '' ? 'host: a request that is sent needs one' : { ...described, scheme: by }
+  const { host, sni, destinationPort } = described
+  if (host === '') return 'host: a request that is sent needs one'
+  const isTls = by === 'https'
+  return { ...described, scheme: by, destinationPort: destinationPort || (isTls ? 443 : 80), sni: isTls ? sni || serverNameOf(host) : '' }
 }
 
 /** Where a request goes, with the objects that routes were made from, and what the policies of a gateway say before. */
@@ -47,14 +49,14 @@ interface Made {
 const types = [listenerType, routeType, virtualHostType, clusterType, endpointType]
 
 /** Says where a proxy sends a request. */
-export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: OutboundRequest, sees: Sees): Promise<RoutingAnswer> {
+export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: SentRequest, sees: Sees): Promise<RoutingAnswer> {
   const all = await sources.resourcesOf(proxy)
   const resources = Object.fromEntries(types.map((type) => [type, (all[type] ?? []).map(({ name, element }) => ({ name, element }))]))
-  const sent = sentRequest(request)
   const { namespace, nodeId, missingSecrets = [] } = proxy
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
-  const { tried, arrivals, ...routing } = await sources.explanations.route({ request: sent, resources, namespace, domain, isGateway, missingSecrets })
+  const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, missingSecrets })
+  const { tried, arrivals, ...routing } = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
@@ -65,7 +67,7 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const verdict = verdictOf(proxies.length, refusing.length)
   return {
     ...{ destinations: proxies, isRefused },
-    policies: isGateway ? await policiesOf(sources, proxy, { ...request, destinationPort: sent.port, sni: sent.sni }) : undefined,
+    policies: isGateway ? await policiesOf(sources, proxy, request) : undefined,
     routing: {
       ...routing,
       reason: [routing.reason, ...verdict, ...(notJudged === '' ? [] : [notJudged])].join('; '),
@@ -73,6 +75,16 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
       unused: (from.unused ?? []).map(({ virtualService, field, reason }) => ({ ...madeFrom(virtualService, field), reason })),
     },
   }
+}
+
+/** The protocols of the ports that a request is sent to, by cluster; of none where a replica of an earlier version is asked. */
+async function protocolsOf(sources: PageSources, proxy: Placed<ConnectionStatus>, { arrivals }: Routing): Promise<Record<string, Protocol>> {
+  if (arrivals.length === 0) return {}
+  const clusters = arrivals.map(({ cluster }) => cluster)
+  return sources.ofProxy('portProtocols', proxy, clusters).then(
+    (protocols) => protocols as Record<string, Protocol>,
+    () => ({}),
+  )
 }
 
 /** Whether a proxy of the destination refuses a request. An external authorizer has the last word on what it is asked about. */
@@ -99,9 +111,4 @@ async function policiesOf(
 ): Promise<ReferencedExplanation | undefined> {
   const explanation = await explanationOf(sources, proxy, request)
   return 'considered' in explanation ? (explanation as ReferencedExplanation) : undefined
-}
-
-function sentRequest({ method, scheme, host, path, headers, destinationPort, sni }: OutboundRequest): SentRequest {
-  const isTls = scheme === 'https'
-  return { method, scheme, host, path, headers, port: destinationPort || (isTls ? 443 : 80), sni: isTls ? sni || serverNameOf(host) : '' }
 }

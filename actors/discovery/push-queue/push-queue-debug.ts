@@ -2,6 +2,7 @@
 
 import { serialize } from 'node:v8'
 import type { ObjectReference, Service } from '../../../protocols/data.ts'
+import type { DescribedRequest } from '../../../protocols/messages/described-request.ts'
 import type { DryRunPiece, DryRunProxy, DryRunRow } from '../../../protocols/messages/dry-run.ts'
 import type { TriedRoute } from '../../../protocols/messages/explain.ts'
 import type { EndpointsRow, ListPiece } from '../../../protocols/messages/pages.ts'
@@ -13,7 +14,6 @@ import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
 import { suggestion } from '../../../src/model/edit-distance.ts'
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { dryRunRows, mostProxies } from '../../../src/push/dry-run/rows.ts'
@@ -246,6 +246,12 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       keys.delete('')
       const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
       return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
+    },
+    /** The protocols of the ports that clusters of a proxy are of. Returns undefined when no proxy has this connection. */
+    portProtocols: async (connection: string, clusters: readonly string[]) => {
+      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+      const { portProtocols } = await import('../../../src/push/explain/unread-bytes.ts')
+      return found && portProtocols(planner.builder.view(found.viewKey), clusters)
     },
     /** The Sidecar in force for a proxy, as a document. Returns undefined when no proxy has this connection. */
     sidecarInForce: (connection: string): SidecarInForce | undefined => {

@@ -64,13 +64,15 @@ function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignm
   return sent.named(endpointType, cluster.edsClusterConfig?.serviceName || cluster.name, ClusterLoadAssignmentSchema)
 }
 
+/** The service of a cluster: its host, port and subset; empty: it is of none. */
 interface Parts {
   readonly port: string
   readonly subset: string
   readonly host: string
 }
 
-function partsOf(name: string): Parts {
+/** Reads the name of a cluster. */
+export function partsOf(name: string): Parts {
   const [, port = '', subset = '', host = ''] =
     (isSniName(name) ? /^outbound_\.(\d+)_\.(.*?)_\.(.*)$/ : /^outbound\|(\d+)\|([^|]*)\|(.*)$/).exec(name) ?? []
   return { port, subset, host }
@@ -114,6 +116,9 @@ function socketTo({ transportSocket, transportSocketMatches }: Cluster, endpoint
   const match = transportSocketMatches.find(({ match: wanted = {} }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
   return match ? match.transportSocket : transportSocket
 }
+
+/** Whether connections of a kind (`RoutedCluster.tls`) have TLS that the proxy begins and the workload ends. */
+export const isOwnTls = (kind: string): boolean => /^(mutual )?TLS(?= \(SNI|$)/.test(kind)
 
 const meshTls = 'mutual TLS of the mesh'
 const plainText = 'plain text'

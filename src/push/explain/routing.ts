@@ -2,7 +2,8 @@
 import { type JsonObject, toJsonString } from '@bufbuild/protobuf'
 import { type Route, RouteMatchSchema, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import type { Arrival, RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
+import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
+import type { RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
 import { suggestion } from '../../model/edit-distance.ts'
 import { completeHost } from '../../model/match.ts'
 import { normalizePath } from '../../policy/paths.ts'
@@ -11,7 +12,7 @@ import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { hostNameOf, isAddress } from './asked-host.ts'
 import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
-import { endpointsOf, routedCluster } from './routed-cluster.ts'
+import { endpointsOf, isOwnTls, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
 import {
   isCatchAll,
@@ -36,7 +37,12 @@ type Unanswered = Omit<Routing, 'status' | 'decidedBy' | 'reason'>
 export function routing(input: RoutingInput): Routing {
   const sent = new SentResources(input.resources)
   const { request } = input
-  const asked = { host: hostNameOf(request.host), port: request.port, isTls: request.scheme === 'https', serverName: request.sni.toLowerCase() }
+  const asked = {
+    host: hostNameOf(request.host),
+    port: request.destinationPort,
+    isTls: request.scheme === 'https',
+    serverName: request.sni.toLowerCase(),
+  }
   const hosts = namesOf(asked.host, input)
   const knows = (leadsTo: LeadsTo) => isFor(leadsTo, hosts, request.host, sent)
   const listeners = sent.listeners()
@@ -55,16 +61,16 @@ export function routing(input: RoutingInput): Routing {
   if (asked.isTls && leadsTo.kind === 'http' && isPlain(chain)) return { ...at, status: 0, decidedBy: 'listener', reason: plainPort(asked.port) }
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
-  const serverName = isPlain(chain) ? asked.serverName : ''
-  if (leadsTo.kind === 'clusters') return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '', serverName)
+  if (leadsTo.kind === 'clusters') {
+    const connection: SentRequest = { ...request, protocol: 'tcp', method: 'GET', host: '', path: '/', headers: {} }
+    return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '', {
+      request: connection,
+      isTls: asked.isTls && isPlain(chain),
+    })
+  }
   const table = tableOf(leadsTo, sent)
   if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
-  return routed(
-    { ...at, routes: table.name },
-    { table, manager: leadsTo.manager, isGateway: input.isGateway },
-    asRouted(input, leadsTo.manager),
-    sent,
-  )
+  return routed({ ...at, routes: table.name }, { table, manager: leadsTo.manager, isGateway: input.isGateway }, request, sent)
 }
 
 const withoutSecrets = (names: readonly string[]): string =>
@@ -91,7 +97,7 @@ type Manager = Extract<LeadsTo, { readonly kind: 'http' }>['manager']
 
 /** A request as the routes of a connection manager see it. */
 function asRouted(
-  { request }: RoutingInput,
+  request: SentRequest,
   { normalizePath: normalizes, mergeSlashes, pathWithEscapedSlashesAction, stripTrailingHostDot }: Manager,
 ): RoutedRequest {
   const [, path = '/', query = ''] = /^([^?#]*)\??([^#]*)/.exec(request.path) ?? []
@@ -122,7 +128,8 @@ const authorityIn = ({ ignorePortInHostMatching }: RouteConfiguration, host: str
 /** The routes that a request comes to, and the connection manager that has them. */
 type Entered = Pick<Passed, 'manager' | 'table'> & { readonly isGateway: boolean }
 
-function routed(at: Unanswered, { table, manager, isGateway }: Entered, request: RoutedRequest, sent: SentResources): Routing {
+function routed(at: Unanswered, { table, manager, isGateway }: Entered, described: SentRequest, sent: SentResources): Routing {
+  const request = asRouted(described, manager)
   const hosts = table.virtualHosts
   const found = hostFor(hosts, authorityIn(table, request.authority))
   const others = suggestion(
@@ -143,12 +150,13 @@ function routed(at: Unanswered, { table, manager, isGateway }: Entered, request:
   const passed = { manager, table, host: found.host, route: taking.route }
   const { answer, ...way } = onTheWay(passed, request, isGateway)
   if (answer) return { ...told, ...way, ...answer, decidedBy: 'route' }
-  const decided = answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `)
-  return { ...decided, arrivals: decided.arrivals.map((arrival) => ({ ...arrival, request: arriving(passed, arrival.cluster, request) })) }
+  const decided = answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `, described)
+  const sentOn = (cluster: string) => ({ ...described, ...arriving(passed, cluster, request) })
+  return { ...decided, arrivals: decided.arrivals.map((arrival) => ({ ...arrival, request: sentOn(arrival.cluster) })) }
 }
 
-/** A request as it is sent to a cluster. */
-function arriving(passed: Passed, cluster: string, request: RoutedRequest): Arrival['request'] {
+/** What a request is when it is sent to a cluster. */
+function arriving(passed: Passed, cluster: string, request: RoutedRequest): Pick<DescribedRequest, 'method' | 'host' | 'path' | 'headers'> {
   const { method, authority, path, query, headers } = requestSentOn(passed, cluster, request)
   const values = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
   return { method, host: authority, path: query === '' ? path : `${path}?${query}`, headers: values }
@@ -181,7 +189,7 @@ function virtualServiceOf({ metadata }: Route): string {
 
 const redirectStatus = [301, 302, 303, 307, 308]
 
-function answered(at: Unanswered, { action }: Route, sent: SentResources, unknown: string): Routing {
+function answered(at: Unanswered, { action }: Route, sent: SentResources, unknown: string, request: SentRequest): Routing {
   switch (action.case) {
     case 'directResponse':
       return { ...at, status: action.value.status, decidedBy: 'route', reason: `${unknown}the route answers by itself` }
@@ -189,13 +197,15 @@ function answered(at: Unanswered, { action }: Route, sent: SentResources, unknow
       return { ...at, status: redirectStatus[Number(action.value.responseCode)] ?? 301, decidedBy: 'route', reason: `${unknown}the route redirects` }
     case 'route': {
       const { clusterSpecifier } = action.value
-      if (clusterSpecifier.case === 'cluster') return sentTo(at, [{ name: clusterSpecifier.value, weight: 1 }], sent, unknown)
+      if (clusterSpecifier.case === 'cluster')
+        return sentTo(at, [{ name: clusterSpecifier.value, weight: 1 }], sent, unknown, { request, isTls: false })
       if (clusterSpecifier.case === 'weightedClusters')
         return sentTo(
           at,
           clusterSpecifier.value.clusters.map(({ name, weight }) => ({ name, weight: weight ?? 0 })),
           sent,
           unknown,
+          { request, isTls: false },
         )
       return {
         ...at,
@@ -209,8 +219,14 @@ function answered(at: Unanswered, { action }: Route, sent: SentResources, unknow
   }
 }
 
-/** What becomes of a request that is sent to clusters. One of several that can take it decides. `passedName`: as in `endpointsOf`. */
-function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string, passedName = ''): Routing {
+/** What is sent to clusters, and whether it is TLS of the client that is passed on as it came. */
+interface Carried {
+  readonly request: SentRequest
+  readonly isTls: boolean
+}
+
+/** What becomes of a request that is sent to clusters. One of several that can take it decides. */
+function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: SentResources, unknown: string, { request, isTls }: Carried): Routing {
   const listeners = sent.listeners()
   const hasAddress = listeners.some((each) => each.name === at.listener && isRedirected(each, listeners))
   const told = { ...at, clusters: clusters.map((each) => routedCluster(each, sent, hasAddress)) }
@@ -228,7 +244,11 @@ function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: Sent
       decidedBy: 'cluster',
       reason: `${unknown}${[...new Set(told.clusters.map(({ because }) => because))].join('; ')}`,
     }
-  const arrivals = usable.map(({ name }) => ({ cluster: name, endpoints: endpointsOf(name, sent, passedName), request: undefined }))
+  const arrivals = usable.map(({ name, tls }) => ({
+    ...{ cluster: name, request },
+    endpoints: endpointsOf(name, sent, isTls ? request.sni : ''),
+    tlsOf: [...(isTls ? (['client'] as const) : []), ...(isOwnTls(tls) ? (['proxy'] as const) : [])],
+  }))
   return { ...told, arrivals, status: 200, decidedBy: 'destination', reason: `${unknown}${sentOn(usable)}` }
 }
 

@@ -1,27 +1,17 @@
 import { expect } from 'chai'
+import type { DescribedRequest } from '../../../protocols/messages/described-request.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Faults } from '../../../src/model/faults.ts'
-import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import { explain } from '../../../src/policy/explain.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { MeshState } from '../../../src/snapshot/state.ts'
+import { describedRequest } from '../../harness/described-request.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const request: DescribedRequest = {
-  protocol: 'http',
-  method: 'GET',
-  host: 'a.example',
-  path: '/',
-  headers: {},
-  sourceIp: '10.0.0.1',
-  remoteIp: '10.0.0.1',
-  destinationIp: '10.0.0.2',
-  destinationPort: 80,
-  sni: '',
-  peer: undefined,
-  claims: undefined,
-  metadata: {},
+  ...describedRequest,
+  ...{ host: 'a.example', sourceIp: '10.0.0.1', remoteIp: '10.0.0.1', destinationIp: '10.0.0.2', destinationPort: 80 },
 }
 
 /** Explains a request to a workload with one policy. */

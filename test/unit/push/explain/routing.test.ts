@@ -1,7 +1,11 @@
 /** Where a proxy is said to send requests, by the resources that it is sent for documents. */
 import { expect } from 'chai'
-import type { Routing, SentRequest } from '../../../../protocols/messages/explain.ts'
+import type { Protocol } from '../../../../protocols/data.ts'
+import type { SentRequest } from '../../../../protocols/messages/described-request.ts'
+import type { Routing } from '../../../../protocols/messages/explain.ts'
 import { routing } from '../../../../src/push/explain/routing.ts'
+import { withUnreadBytes } from '../../../../src/push/explain/unread-bytes.ts'
+import { describedRequest } from '../../../harness/described-request.ts'
 import { madeOf } from '../../../harness/made.ts'
 import { networkingDocument as document } from '../../../harness/mesh-document.ts'
 
@@ -13,7 +17,7 @@ function routed(documents: readonly string[], host: string, given: Partial<SentR
   const { resources, faults } = madeOf(documents.join('---\n'), {}, node)
   expect(faults).to.deep.equal([])
   return routing({
-    request: { method: 'GET', scheme: 'http', host, port: 80, sni: '', path: '/', headers: {}, ...given },
+    request: { ...describedRequest, scheme: 'http', host, destinationPort: 80, ...given },
     ...{ namespace: 'shop', domain: 'cluster.local', missingSecrets: [], resources },
     isGateway: node.id?.startsWith('router~') === true,
   })
@@ -71,7 +75,7 @@ describe('a request by TLS', () => {
   const b = entry('b', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]')
 
   it('is taken by its server name, whichever host it names', () => {
-    const to = (host: string, sni: string) => routed([gateway], host, { scheme: 'https', port: 443, sni }, edge)
+    const to = (host: string, sni: string) => routed([gateway], host, { scheme: 'https', destinationPort: 443, sni }, edge)
     const [closed, unrouted] = [
       [0, 'no filter chain of the listener matches: the connection is closed'],
       [404, 'no service or VirtualService that the proxy sees has other.example'],
@@ -84,7 +88,7 @@ describe('a request by TLS', () => {
 
   it('is closed at a port of plain text', () => {
     const plain = document('Gateway', 'plain', "{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}")
-    const to = (scheme: string) => routed([plain], 'a.example', { scheme, sni: 'a.example' }, edge)
+    const to = (scheme: SentRequest['scheme']) => routed([plain], 'a.example', { scheme, sni: 'a.example' }, edge)
     expect(to('https')).to.include({
       status: 0,
       decidedBy: 'listener',
@@ -95,11 +99,47 @@ describe('a request by TLS', () => {
 
   it('arrives with the server name of the client, or with that of the mutual TLS around it', () => {
     const names = (documents: readonly string[]) =>
-      routed(documents, 'b.example', { scheme: 'https', port: 443, sni: 'b.example' }, edge).arrivals.flatMap(({ endpoints }) =>
+      routed(documents, 'b.example', { scheme: 'https', destinationPort: 443, sni: 'b.example' }, edge).arrivals.flatMap(({ endpoints }) =>
         endpoints.map(({ sni, isIdentified }) => [sni, isIdentified]),
       )
     expect(names([gateway, route, b])).to.deep.equal([['b.example', false]])
     const mutual = document('DestinationRule', 'b', '{host: b.example, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}')
     expect(names([gateway, route, b, mutual])).to.deep.equal([['outbound_.80_._.b.example', true]])
+  })
+
+  it('fails at a port of plain text of the destination, unless its own TLS is begun before, and so does plain text at a port of TLS', () => {
+    const to = (scheme: SentRequest['scheme'], protocol: Protocol, documents: readonly string[]) => {
+      const { status, decidedBy, reason } = withUnreadBytes(
+        routed(documents, 'b.example', { scheme, destinationPort: scheme === 'https' ? 443 : 80, sni: 'b.example' }, edge),
+        { 'outbound|80||b.example': protocol },
+      )
+      return [status, decidedBy, /port 80 of b\.example is [a-z]+: ([^(]*?)(?: \(|$)/.exec(reason)?.[1] ?? '']
+    }
+    const passed = [gateway, route, b]
+    const plain = [
+      document('Gateway', 'edge', "{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}"),
+      document('VirtualService', 'b', '{hosts: [b.example], gateways: [edge], http: [{route: [{destination: {host: b.example}}]}]}'),
+      b,
+    ]
+    const rule = (mode: string) => document('DestinationRule', 'b', `{host: b.example, trafficPolicy: {tls: {mode: ${mode}}}}`)
+    const [sent, closed, failed] = [
+      [200, 'destination', ''],
+      [0, 'cluster'],
+      [503, 'cluster'],
+    ]
+    expect(to('https', 'http', passed)).to.deep.equal([...closed, 'plain text is expected there, and TLS arrives, which nothing on the way ends'])
+    expect(to('https', 'http', [...passed, rule('ISTIO_MUTUAL')]), 'within mutual TLS of the mesh').to.include(
+      'plain text is expected there, and TLS arrives, which nothing on the way ends',
+    )
+    expect(to('https', 'tls', [...passed, rule('SIMPLE')])).to.deep.equal([
+      ...closed,
+      'the TLS of the client arrives within that which the proxy begins',
+    ])
+    for (const protocol of ['tls', 'https', 'tcp', 'unknown'] as const) expect(to('https', protocol, passed), protocol).to.deep.equal(sent)
+    for (const protocol of ['tls', 'https'] as const)
+      expect(to('http', protocol, plain), protocol).to.deep.equal([...failed, 'TLS is expected there, and plain text arrives'])
+    expect(to('http', 'https', [...plain, rule('SIMPLE')])).to.deep.equal(sent)
+    expect(to('http', 'http', [...plain, rule('SIMPLE')]), 'a port of which plain text is what workloads send').to.deep.equal(sent)
+    expect(to('http', 'http', plain)).to.deep.equal(sent)
   })
 })
