@@ -140,15 +140,38 @@ describe('gateway secrets', () => {
       'FAILS: the connection is closed: the TLS handshake fails: kubernetes://lacking does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)',
     ])
     expect(failing.stdout).to.contain('makes it  Gateway edge/lacking (gateway.yaml, document 1)')
-    expect((await runCommand(['proxy-status'], service.env)).stdout).to.contain(
+    const status = await runCommand(['proxy-status'], service.env)
+    expect(status.stdout).to.contain(
       'gateway.edge asks for kubernetes://lacking, which does not exist for it: listeners and clusters that need it refuse connections\n',
     )
+    expect(status.stderr).to.equal('1 proxy: 1 SYNCED; 1 without a secret that it needs\n')
     expect((await runCommand(['explain', 'gateway.edge', 'https://site.example:8443/'], service.env)).stdout).not.to.contain('TLS handshake')
     write('edge/lacking', pairValues(sites[0] as Pair))
     await until('the secret', () => held(client, 'kubernetes://lacking') === keyOf(0))
     expect((await runCommand(['explain', 'gateway.edge', 'https://lacking.example:9443/'], service.env)).stdout).not.to.contain('TLS handshake')
     client.close()
     for (const file of ['gateway.yaml', 'edge-lacking.json']) service.remove(file)
+  })
+
+  it('that nothing names any more are not told, though the Envoy asks for them until the listener is drained', async () => {
+    const server = '{port: {number: 9443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: gone}}'
+    service.write(
+      'gateway.yaml',
+      `apiVersion: networking.mesh.io/v1\nkind: Gateway\nmetadata: {name: gone, namespace: edge}\nspec: {selector: {app: gateway}, servers: [${server}]}\n`,
+    )
+    const client = await settled(control.connect(node('router', 'edge'), true, 'edge'), () => undefined)
+    await until('the listener', () => client.resources.get(listenerType)?.size === 1)
+    client.watch(secretType, ['kubernetes://gone', 'kubernetes://go'])
+    await until('what is not there', () => client.removed.includes('kubernetes://gone'))
+    const status = async () => await runCommand(['proxy-status'], service.env)
+    const told = await status()
+    expect(told.stdout).to.contain('gateway.edge asks for kubernetes://gone, which')
+    expect(told.stdout).not.to.contain('kubernetes://go,')
+    service.remove('gateway.yaml')
+    await until('no listener', () => client.resources.get(listenerType)?.size === 0)
+    const { stdout, stderr } = await status()
+    expect([stdout.includes('asks for'), stderr]).to.deep.equal([false, '1 proxy: 1 SYNCED\n'])
+    client.close()
   })
 
   for (const delta of [false, true]) {

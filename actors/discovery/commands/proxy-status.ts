@@ -141,5 +141,6 @@ export function objectText({ kind, namespace, name, place }: ObjectReference): s
 function summary(rows: readonly Row[]): string {
   const states = (['REJECTED', 'STALE', 'SYNCED'] as const).map((state) => [rows.filter((row) => row.state === state).length, state] as const)
   const told = states.filter(([number]) => number > 0).map(([number, state]) => `${number} ${state}`)
-  return `${count(rows.length, 'proxy', 'proxies')}: ${told.join(', ')}`
+  const lacking = rows.filter(({ missingSecrets }) => missingSecrets.length > 0).length
+  return `${count(rows.length, 'proxy', 'proxies')}: ${told.join(', ')}${lacking > 0 ? `; ${lacking} without a secret that it needs` : ''}`
 }

@@ -1,6 +1,8 @@
 /** A writer's answers to the debug pages about its connections. */
 import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
+import { textField } from '../../../src/xds/slab/wire.ts'
 import type { ShownNode } from '../../../src/xds/status/status-messages.ts'
+import type { Catalog } from '../../../src/xds/stream/catalog.ts'
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
 import {
@@ -45,7 +47,7 @@ export interface ConnectionStatus {
   /** Ledger of the last push that the writer has applied. */
   readonly digest: string
   readonly types: readonly TypeStatus[]
-  /** The secrets that it subscribes to and that do not exist for it; undefined: none. */
+  /** The secrets that its configuration names, that it subscribes to and that do not exist for it; undefined: none. */
   readonly missingSecrets?: readonly string[]
   /** Metadata of the node, under the mesh's own names; only if requested. */
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -80,7 +82,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
     connections: (withMetadata = false): ConnectionStatus[] =>
       [...connections.values()].map((connection) => {
         const { metadata, labels } = connection.node ?? {}
-        return { ...statusOf(connection, digest()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
+        return { ...statusOf(connection, parts.catalog, digest()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
       }),
     /** The number of connections. */
     proxies: (): number => connections.size,
@@ -123,10 +125,24 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
   }
 }
 
-function statusOf(connection: Connection, digest: string): ConnectionStatus {
+/** The types whose resources may name secrets. */
+const namingSecrets = [listenerType, clusterType, extensionConfigType]
+
+/**
+ * Whether something that a class has at present names a secret. An Envoy goes on asking for those of a listener that was removed until it has drained it, 45 s by default.
+ */
+function isNamed(secret: string, classId: string, catalog: Pick<Catalog, 'typeState'>): boolean {
+  // `SdsSecretConfig.name`
+  const name = textField(1, secret)
+  for (const typeUrl of namingSecrets)
+    for (const { chunks } of catalog.typeState(classId, typeUrl).entries()) if (chunks.some((chunk) => chunk.includes(name))) return true
+  return false
+}
+
+function statusOf(connection: Connection, catalog: Pick<Catalog, 'typeState'>, digest: string): ConnectionStatus {
   const watches = [...connection.session.watches.values()]
   const version = connection.node?.metadata.MESH_VERSION
-  const missingSecrets = connection.session.missingSecrets()
+  const missingSecrets = connection.session.missingSecrets().filter((name) => isNamed(name, connection.session.classId, catalog))
   return {
     connectionId: connection.id,
     nodeId: connection.node?.id ?? '',
