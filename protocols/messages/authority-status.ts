@@ -56,7 +56,7 @@ export interface AuthorityStatus {
     /** The number of proxies on the plaintext port, and the nodes of the first of them. */
     readonly plaintextProxies: number
     readonly plaintext: readonly string[]
-    /** Why no stage begins, whoever blocks: the time is disputed. */
+    /** Why no stage begins, whoever blocks: the time is disputed, or the stored state cannot be used. */
     readonly waits: string | undefined
   }
   /** The wall clock, and the time that counts for the authority: they differ while the wall clock is disputed. */

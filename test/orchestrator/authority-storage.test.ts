@@ -145,9 +145,15 @@ describe('the state of the certificate authority in Secrets', () => {
       [`${key}: is missing`, { 'state.json': text }],
     ] as const) {
       await edit('mesh-ca-state', texts)
-      for (const each of [() => storage.write(withRoot('two'), version), () => open()]) {
+      for (const [each, advice] of [
+        [() => storage.write(withRoot('two'), version), 'restore it, or remove it, and it is written again as it was'],
+        [
+          () => open(),
+          'restore it, or remove it: a replica that runs writes it again as it was; if none does, it begins with the root of mesh-ca-secret',
+        ],
+      ] as const) {
         const { message } = await failure(each())
-        expect(message).to.match(new RegExp(`^Secret ${namespace}/mesh-ca-state: is damaged and stays as it is: .*; restore it, or remove it and `))
+        expect(message).to.match(new RegExp(`^Secret ${namespace}/mesh-ca-state: is damaged and stays as it is: .*; ${advice}`))
         expect(message).to.include(reason)
         expect(message).not.to.include('PRIVATE')
       }
@@ -156,8 +162,10 @@ describe('the state of the certificate authority in Secrets', () => {
     storage.follow?.(() => undefined)
     await edit('mesh-ca-state', { 'state.json': 'garbage' })
     await until('the follower to tell', () => lines.some((line) => line.includes('mesh-ca-state: is damaged')))
+    expect(storage.fault).to.match(/mesh-ca-state: is damaged and stays as it is: state[.]json: .*; the authority in force stays$/)
     await edit('mesh-ca-state', { 'state.json': text, [key]: pem('one') })
     await until('the follower to tell', () => lines.some((line) => line.endsWith('mesh-ca-state can be read again')))
+    expect(storage.fault).to.equal(undefined)
     expect(
       lines.filter((line) => line.includes('is damaged')),
       'once',
@@ -189,6 +197,18 @@ describe('the state of the certificate authority in Secrets', () => {
     await storage.write({ ...withRoot('one'), since: 1 }, version)
     expect(lines.at(-1)).to.match(/mesh-ca-secret has another content than the root that signs and stays as it is: Secret \S+ counts$/)
     expect((await secret('mesh-ca-secret'))?.texts['ca-cert.pem']).to.equal(rootOf('two').record.root)
+  })
+
+  it('is written again by a replica that runs when it is removed as another one begins, and so is the root that is shown', async () => {
+    const { storage } = await open(['one'], access(), 500)
+    const later = { ...withRoot('one'), since: 1 }
+    await storage.write(later, (await storage.read()).version)
+    storage.follow?.(() => undefined)
+    cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-state'])
+    const next = await open([], access(), 1000)
+    expect((await next.storage.read()).state, 'not only the root that is shown').to.deep.equal(later)
+    cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-secret'])
+    await until('the root to be shown again', async () => (await secret('mesh-ca-secret'))?.texts['ca-cert.pem'] === rootOf('one').record.root)
   })
 
   it('is written again as it was last, not as a replica knows it that was stopped meanwhile, unless that is the only one', async () => {

@@ -47,6 +47,7 @@ describe('the certificate authority of a cluster', () => {
   }
   const apply = (name: string, stringData: Record<string, string>): void =>
     cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData }))
+  const ready = (service: Service) => fetch(`http://127.0.0.1:${service.httpPort}/ready`).then((answer) => answer.text())
   const page = (service: Service) => service.debug<AuthorityStatus>('ca').catch(() => undefined)
   const stageOf = async (service: Service) => (await page(service))?.rotation.stage
   const rotate = (service: Service, ...flags: string[]) => runCommand(['ca', 'rotate', ...flags], service.env)
@@ -85,8 +86,7 @@ describe('the certificate authority of a cluster', () => {
     for (const each of [one, other]) await each.output.says(said)
     await one.output.says(/warn\s+.*the secrets of versions are not kept: the role .* does not permit "get" of "secrets"/)
     await until('readiness to tell', async () => {
-      const text = await fetch(`http://127.0.0.1:${one.httpPort}/ready`).then((answer) => answer.text())
-      return text.includes('does not permit "get" of "secrets"')
+      return (await ready(one)).includes('does not permit "get" of "secrets"')
     })
     expect(JSON.parse(cluster.kubectl(['get', 'secrets', '-n', namespace, '-o', 'json'])).items).to.deep.equal([])
     cluster.roleConfig()
@@ -142,12 +142,33 @@ describe('the certificate authority of a cluster', () => {
     apply('mesh-ca-state', { 'state.json': 'garbage' })
     for (const each of [one, other])
       await each.output.says(/error\s+.*Secret mesh-system\/mesh-ca-state: is damaged and stays as it is: .*; the authority in force stays/)
+    const fault =
+      /Secret mesh-system\/mesh-ca-state: is damaged and stays as it is: state[.]json: .*; restore it, or remove it, and it is written again as it was;/
+    for (const each of [one, other]) {
+      await until('readiness to tell', async () => fault.test(await ready(each)))
+      for (const told of [await runCommand(['ca', 'show'], each.env), await rotate(each, '--dry-run')])
+        expect(told.stdout).to.match(new RegExp(`^No stage begins: ${fault.source}`, 'm'))
+    }
     const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
     expect((await certificate(one, roots)).roots.length).to.be.greaterThan(0)
     expect((await rotate(one, '--force')).code).to.not.equal(0)
     expect([await stageOf(one), secret('mesh-ca-state')['state.json']]).to.deep.equal([stage, 'garbage'])
     apply('mesh-ca-state', good)
     for (const each of [one, other]) await each.output.says(/mesh-ca-state can be read again/)
+    for (const each of [one, other]) await until('readiness to be quiet', async () => !fault.test(await ready(each)))
+    // The other advice: it is removed, and so is the root that is shown.
+    apply('mesh-ca-state', { 'state.json': 'garbage' })
+    cluster.kubectl(['delete', 'secret', '-n', namespace, 'mesh-ca-state', 'mesh-ca-secret'])
+    await until('both to be written again', () => {
+      const names = ['mesh-ca-state', 'mesh-ca-secret'].map((name) => `secret/${name}`)
+      return (
+        cluster
+          .kubectl(['get', '-n', namespace, ...names, '--ignore-not-found', '-o', 'name'])
+          .trim()
+          .split('\n').length === 2
+      )
+    })
+    expect(Object.keys(secret('mesh-ca-state')).sort()).to.deep.equal(Object.keys(good).sort())
     await rotate(one, '--force')
     await until('the stage after the repair', async () => (await stageOf(one)) === 'retire')
   })

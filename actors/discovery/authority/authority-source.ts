@@ -106,6 +106,11 @@ export class AuthoritySource {
     return this.#storage.described
   }
 
+  /** Why the state as it is stored cannot be used ({@link CaStorage.fault}). */
+  get fault(): string | undefined {
+    return this.#storage.fault
+  }
+
   /** Reads the files now. */
   read(): Promise<void> {
     return this.#files.read()

@@ -251,11 +251,13 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return this.#rotation.clock
   }
 
-  /** Examines the clock and the validity of root and chain, and notes what is wrong for `/ready`. */
+  /** Examines the clock, the validity of root and chain and the stored state, and notes what is wrong for `/ready`. */
   #look(): void {
     const inForce = this.#source?.inForce
     if (inForce) this.#validity.check(usedCertificates(inForce), wallClockMs())
-    const faults = [this.#unopened, this.#external?.fault, this.#source && this.#clock.dispute()].filter((fault) => fault !== undefined)
+    const faults = [this.#unopened, this.#external?.fault, this.#source?.fault, this.#source && this.#clock.dispute()].filter(
+      (fault) => fault !== undefined,
+    )
     const noted = [...faults, ...this.#validity.lines]
     if (noted.join('\n') === this.#noted.join('\n')) return
     this.#noted = noted

@@ -30,6 +30,10 @@ export class GuestStorage implements CaStorage {
     return this.#storage.ledgerDelay
   }
 
+  get fault(): string | undefined {
+    return this.#storage.fault
+  }
+
   get settleMs(): number {
     return this.#storage.settleMs
   }

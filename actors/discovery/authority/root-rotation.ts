@@ -82,7 +82,7 @@ export interface RotationStatus {
   readonly blockers: readonly Blocker[]
   /** Nodes on the plaintext port. They have no certificates, so they do not block. */
   readonly plaintext: readonly string[]
-  /** Why no stage begins, whoever blocks: the time is disputed. */
+  /** Why no stage begins, whoever blocks: the time is disputed, or the stored state cannot be used. */
   readonly waits: string | undefined
 }
 
@@ -256,7 +256,7 @@ export class RootRotation {
       since: authorities.length > 0 ? new Date(since).toISOString() : undefined,
       blockers: this.#blockers(),
       plaintext: this.ledger.plaintext(),
-      waits: this.clock.dispute(),
+      waits: this.clock.dispute() ?? this.#parts.storage.fault,
     }
   }
 

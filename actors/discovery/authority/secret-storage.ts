@@ -83,8 +83,6 @@ class SecretStorage implements CaStorage {
   /** When the Secret was looked for last, in monotonic milliseconds, and how many looks more it may be missing before it is written again. */
   #lookedAt = monotonicMs()
   #looksToWait = 0
-  /** Whether `mesh-ca-secret` may not have the root that signs. */
-  #isRootOpen = true
 
   constructor(parts: SecretStorageParts) {
     this.#parts = parts
@@ -118,7 +116,6 @@ class SecretStorage implements CaStorage {
         if (String(before.version) !== version)
           throw new StaleVersionError(`${this.described}: has version ${before.version} instead of ${version}: another replica wrote it`)
         if (await this.#put(before.secret, state, before.version + 1, before.keys)) {
-          this.#isRootOpen = true
           await this.#showRoot()
           return String(before.version + 1)
         }
@@ -147,6 +144,10 @@ class SecretStorage implements CaStorage {
     })
   }
 
+  get fault(): string | undefined {
+    return this.#told.get('state')
+  }
+
   follow(changed: () => void): void {
     let isLooking = false
     this.#timer = every(this.#times.followMs, () => {
@@ -170,10 +171,9 @@ class SecretStorage implements CaStorage {
       if (this.#told.delete('state')) log.info(`${this.described} can be read again`)
       if (found.version !== this.#seen) {
         this.#seen = found.version
-        this.#isRootOpen = true
         changed()
       }
-      if (this.#isRootOpen) await this.#showRoot()
+      await this.#showRoot()
     } catch (error) {
       this.#tell('state', `${(error as Error).message}; the authority in force stays`)
     }
@@ -214,7 +214,7 @@ class SecretStorage implements CaStorage {
     try {
       const text = texts[stateName]
       if (text === undefined) throw new Error(`${stateName}: is missing`)
-      const { state, version } = readStateText(text)
+      const { state, version } = readText(text)
       const keys = new Map(Object.entries(texts).flatMap(([name, value]) => (/^[0-9a-f]{64}\.pem$/.test(name) ? [[name.slice(0, 64), value]] : [])))
       const missing = state.authorities.find(({ id }) => !keys.has(id))
       if (missing) throw new Error(`${keyName(missing.id)}: is missing`)
@@ -222,9 +222,10 @@ class SecretStorage implements CaStorage {
       this.#parts.held.set('own', keys)
       return this.#last
     } catch (error) {
-      throw new Error(
-        `${this.described}: is damaged and stays as it is: ${(error as Error).message}; restore it, or remove it and ${secretNames.root} to begin with a new root`,
-      )
+      const advice = this.#last
+        ? 'restore it, or remove it, and it is written again as it was'
+        : `restore it, or remove it: a replica that runs writes it again as it was; if none does, it begins with the root of ${secretNames.root}, or with a new one without that`
+      throw new Error(`${this.described}: is damaged and stays as it is: ${(error as Error).message}; ${advice}`)
     }
   }
 
@@ -252,6 +253,7 @@ class SecretStorage implements CaStorage {
     for (const name of [secretNames.root, secretNames.formerRoot]) {
       const given = await access.get(name)
       if (!given) continue
+      if (name === secretNames.root && (await this.#isWrittenAgain())) return
       try {
         const { state, id, key } = importedState(textsOf(given), now())
         made = { state, keys: new Map([[id, key]]) }
@@ -265,9 +267,15 @@ class SecretStorage implements CaStorage {
     if (!(await this.#put(fresh, made.state, 1, made.keys)) && !(await this.#find())) throw new Error(`${this.described}: was removed as it was made`)
   }
 
+  /** Gives replicas that run the time to write the state again of which the root was shown. Returns whether one has. */
+  async #isWrittenAgain(): Promise<boolean> {
+    await pause(stale.looks * this.#times.followMs)
+    return (await this.#find()) !== undefined
+  }
+
   /**
-   * Writes the root that signs where users and other tools look for it, unless the Secret there has content that is not of this state. A
-   * failure is told, and tried again later.
+   * Writes the root that signs where users and other tools look for it, unless it is there, or the Secret there has content that is not of this
+   * state. A failure is told, and tried again at the next look.
    */
   async #showRoot(): Promise<void> {
     const { access } = this.#parts
@@ -280,14 +288,12 @@ class SecretStorage implements CaStorage {
       const found = await access.get(secretNames.root)
       const wanted = withTexts(found ?? newSecret(secretNames.root, secretTypes.root), rootTexts(record, key))
       const shown = found && rootIn(textsOf(found))
-      this.#isRootOpen = false
       if (found && JSON.stringify(sorted(found)) === JSON.stringify(sorted(wanted))) return void this.#told.delete('root')
       if (found && !(shown !== undefined && [...keptKeys(state), ...keys.keys()].includes(shown)))
         return this.#tell('root', `${described} has another content than the root that signs and stays as it is: ${this.described} counts`)
-      this.#isRootOpen = (await access.write(wanted)) === undefined
+      await access.write(wanted)
       this.#told.delete('root')
     } catch (error) {
-      this.#isRootOpen = true
       this.#tell('root', `${described} is not written, and tried again: ${(error as Error).message}`)
     }
   }
@@ -303,6 +309,15 @@ class SecretStorage implements CaStorage {
     const done = this.#queue.then(step)
     this.#queue = done.catch(() => undefined)
     return done
+  }
+}
+
+/** Reads the state. Throws an Error that names the value of the Secret. */
+function readText(text: string): ReturnType<typeof readStateText> {
+  try {
+    return readStateText(text)
+  } catch (error) {
+    throw new Error(`${stateName}: ${(error as Error).message}`)
   }
 }
 

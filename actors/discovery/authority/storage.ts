@@ -40,6 +40,8 @@ export interface CaStorage {
   readonly ledgerDelay: { readonly least: number; readonly each: number }
   /** Of a storage that replicas share: calls `changed` when another one may have written the state, until the storage is closed. */
   follow?(changed: () => void): void
+  /** Of a storage that replicas share: why the state as it is stored cannot be used, as far as was last looked. The one that was read before is in force. */
+  readonly fault?: string | undefined
   /** How long the other replicas need to take over a stage and to store what they issued before, in milliseconds; 0 without others. */
   readonly settleMs: number
   /**
