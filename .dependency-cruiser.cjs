@@ -186,7 +186,7 @@ module.exports = {
     {
       name: 'only-tests-import-tests',
       severity: 'error',
-      from: { pathNot: '^(test/|bench/scenarios/(clusters|orchestrator|replicas|statuses|webhooks)[.]ts$)' },
+      from: { pathNot: '^(test/|bench/server[.]ts$|bench/scenarios/(clusters|orchestrator|replicas|statuses|webhooks)[.]ts$)' },
       to: { path: '^test/' },
     },
   ],

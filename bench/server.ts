@@ -1,10 +1,10 @@
-/** The server under test: the real command in a process of its own, and its resource usage. */
+/** The server under test: the real command as it is installed, in a process of its own, and its resource usage. */
 import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { buildCommands } from '../test/commands.js'
 import { freePort } from './ports.ts'
 
 /** CPU seconds and resident memory (MiB) of a process, and CPU seconds of its actors. */
@@ -86,6 +86,12 @@ export function startCommand(args: readonly string[], output: 'inherit' | 'ignor
     stdio: ['ignore', output, output, 'ipc'],
   })
 }
+
+/**
+ * The folder of the commands as they are installed, which are built once: started from source, a thread looks for, reads and strips each of its modules, which
+ * took most of a start and is no figure of what users have.
+ */
+let commands = process.env.TEST_COMMANDS
 
 /** The running servers. They are stopped and their directories removed when this process exits, unless it is killed. */
 const running = new Set<DiscoveryServer>()
@@ -199,7 +205,8 @@ export class DiscoveryServer {
     }
     // A file whose name begins with a dot is not read as a configuration object.
     if (options.mesh !== undefined) writeFileSync(join(this.dir, '.mesh'), options.mesh)
-    const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
+    commands ??= buildCommands()
+    const entry = join(commands, 'pilot-discovery.js')
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
     const started = performance.now()
     const env = {
