@@ -20,6 +20,12 @@ function rowsOf(form: Form, path: string, known: Map<Form, string>): string[] {
   })
 }
 
+/** What is said of a kind beside its fields. */
+const remarks: Readonly<Record<string, string>> = {
+  VirtualService:
+    'Of a header on several lines any value may match `http[].match[].headers`. Envoys before 1.39 compare them as one text with commas\n([resources.md](resources.md), R20).',
+}
+
 const innermost = (form: Form): Form => (form.type === 'list' || form.type === 'map' ? innermost(form.item) : form)
 
 const table = (form: Form): string => ['| Field | Effect |', '| --- | --- |', ...rowsOf(form, '', new Map())].join('\n')
@@ -35,7 +41,8 @@ export function kindsPage(): string {
     .filter(({ without }) => without === undefined)
     .map(({ name, group, spec }) => {
       const unknown = group === 'security' ? 'Unknown fields are faults.' : 'Unknown fields are logged and left out.'
-      return `## ${name}\n\nFields of \`spec\`. ${unknown}\n\n${table(spec.form)}`
+      const remark = remarks[name] === undefined ? '' : ` ${remarks[name]}`
+      return `## ${name}\n\nFields of \`spec\`. ${unknown}${remark}\n\n${table(spec.form)}`
     })
   return `${[
     '# Kinds and fields',

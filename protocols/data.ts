@@ -178,6 +178,8 @@ export interface ProxyNode {
   readonly locality: string
   /** Whether it accepts virtual hosts as resources of their own, separate from their route configuration (VHDS). */
   readonly takesVirtualHosts: boolean
+  /** Its release of Envoy, `[major, minor]`; undefined: it does not say, or is none. */
+  readonly envoy?: readonly [number, number]
   /** Whether it says that it has the network filter for MySQL, which only contrib builds of Envoy have. */
   readonly readsMysql?: boolean
   /** The metadata as JSON, with mesh-owned keys in the mesh form, without the labels. */

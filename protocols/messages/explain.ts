@@ -85,6 +85,8 @@ export interface RoutingInput {
   readonly domain: string
   /** Whether the proxy is a gateway, whose policies are judged by themselves. */
   readonly isGateway: boolean
+  /** Its release of Envoy, `[major, minor]`; undefined: it is not known, and the newest is taken. */
+  readonly envoy: readonly [number, number] | undefined
   /** The secrets that the proxy asks for and that do not exist for it. */
   readonly missingSecrets: readonly string[]
   /** By type URL; elements of responses in base64. */

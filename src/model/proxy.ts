@@ -69,6 +69,7 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
     clusterId: text(metadata.CLUSTER_ID),
     locality,
     takesVirtualHosts: delta && takesVirtualHosts(node.agent),
+    ...(node.agent?.name === 'envoy' && { envoy: node.agent.version }),
     ...(node.readsMysql && { readsMysql: true }),
     metadata,
   }

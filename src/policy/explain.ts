@@ -6,6 +6,7 @@ import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type Acceptor, refusedConnection } from './connection.ts'
 import { type Considered, decide, type EvaluationContext } from './evaluate.ts'
+import { pathFault } from './paths.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
 
@@ -85,8 +86,8 @@ export async function explain(
     const { policy, reason } = refused
     return { ...verdict(0, policy ? 'PeerAuthentication' : 'proxy', reason), policy: policy && `${policy.namespace}/${policy.name}` }
   }
-  if (http && !request.path.startsWith('/')) return verdict(400, 'proxy', 'a path starts with a slash')
-  if (http && request.path.includes('#')) return verdict(400, 'proxy', 'a path with a fragment is not a request')
+  const unread = http ? pathFault(request.path, context.normalization !== 'NONE') : undefined
+  if (unread !== undefined) return verdict(400, 'proxy', unread)
   if (http && sizeOf(request) > headerBytes) return verdict(431, 'proxy', `the headers are larger than ${headerBytes} bytes`)
   const early = decide(policies.authorization, request, context, ['CUSTOM'])
   if (early.verdict === 'external')

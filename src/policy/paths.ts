@@ -28,6 +28,15 @@ export function normalizePath(path: string, normalization: Normalization | undef
   return /^\/{2,}$/.test(result) ? '//' : result.replace(/\/{2,}/g, '/')
 }
 
+/** Why a proxy answers a request with 400 by its path, as it is sent; undefined: it does not. */
+export function pathFault(path: string, isNormalized: boolean): string | undefined {
+  if (!path.startsWith('/')) return 'a path starts with a slash'
+  if (path.includes('#')) return 'a path with a fragment is not a request'
+  if (/[^!-~]/.test(path))
+    return 'a path has letters, digits and signs of ASCII alone: clients send others escaped, such as é as %C3%A9 and a space as %20'
+  return isNormalized && /^[^?]*%00/.test(path) ? 'a path with %00 is not a request' : undefined
+}
+
 /**
  * Matches normalized paths in which servers may see other segments than Envoy: dot segments with parameters (`/..;x/`), and overlong UTF-8
  * encodings. Matches a whole path, in the syntax common to RE2 and JavaScript.

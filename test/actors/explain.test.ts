@@ -107,7 +107,7 @@ describe('explanations of resources', () => {
     const hasty = new Explanations(25)
     const request = { ...describedRequest, scheme: 'http' as const, host: 'a.example', destinationPort: 80 }
     const asked = () =>
-      hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, missingSecrets: [], resources: {} }).then(
+      hasty.route({ request, namespace: 'ns', domain: 'cluster.local', isGateway: false, envoy: undefined, missingSecrets: [], resources: {} }).then(
         ({ status }) => String(status),
         ({ message }: Error) => message,
       )

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { freePort } from '../../bench/ports.ts'
 import type { ExplainRequestResponse } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../src/cli/admin-client.ts'
-import { call, HttpBackend } from '../harness/backend.ts'
+import { call, exchange, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { networkingDocument as document } from '../harness/mesh-document.ts'
 import { seed } from '../harness/seed.ts'
@@ -14,7 +14,18 @@ import { until } from '../harness/until.ts'
 const hosts = ['a.example', 'b.example', '*.wild.example', 'deep.wild.example'] as const
 
 const text = fc.constantFrom<object>(
-  ...[{ exact: 'anna' }, { prefix: 'an' }, { regex: 'a.*a' }, { regex: '*' }, { exact: '' }, { prefix: '' }, { exact: 'a b' }, { regex: '\\d+' }],
+  ...[
+    { exact: 'anna' },
+    { prefix: 'an' },
+    { regex: 'a.*a' },
+    { regex: '*' },
+    { exact: '' },
+    { prefix: '' },
+    { exact: 'a b' },
+    { regex: '\\d+' },
+    { exact: 'anna,an' },
+    { regex: '.*,.*' },
+  ],
 )
 const uri = fc.constantFrom<object>(
   ...[
@@ -111,6 +122,14 @@ const onTheWay: Readonly<Record<string, readonly string[]>> = {
   mirrored: ['50 % of the requests are sent to empty.example too, whose answers do not count (mirror)'],
 }
 
+/** Headers of which Envoy makes one when it reads a request, and others. */
+const oneHeader = [
+  ...['accept', 'accept-encoding', 'access-control-request-method', 'authorization', 'cache-control', 'content-type', 'grpc-timeout'],
+  ...['origin', 'referer', 'user-agent', 'via', 'x-forwarded-host'],
+]
+const severalHeaders = ['x-user', 'accept-language', 'etag', 'forwarded', 'if-match', 'range']
+const headerRoute = (index: number) => `${[...oneHeader, ...severalHeaders][index >> 1]}-${index % 2 === 0 ? 'joined' : 'each'}`
+
 const request = fc.record({
   host: fc.constantFrom(
     'a.example',
@@ -143,7 +162,7 @@ const request = fc.record({
     ],
   ),
   method: fc.constantFrom('GET', 'POST', 'PUT'),
-  user: fc.constantFrom(undefined, 'anna', 'an', '', '7'),
+  users: fc.constantFrom<readonly string[]>([], ['anna'], ['an'], [''], ['7'], ['anna', 'an'], ['7', 'anna'], ['anna,an'], ['', '']),
 })
 
 for (const { version, path: binary } of envoyBinaries())
@@ -209,6 +228,14 @@ for (const { version, path: binary } of envoyBinaries())
           ...Object.entries(settings).map(([name, rule]) =>
             document('VirtualService', `set-${name}`, `{hosts: [${name}.set.example], gateways: [edge], http: [${rule}]}`),
           ),
+          answering(
+            'headers',
+            'headers.example',
+            [...oneHeader, ...severalHeaders].flatMap((name) => [
+              [{ headers: { [name]: { exact: 'a,b' } } }],
+              [{ headers: { [name]: { exact: 'b' } } }],
+            ]),
+          ).replaceAll(/"headers-(\d+)"/g, (_, index) => `"${headerRoute(Number(index))}"`),
           ...generated.map((matches, index) => answering(`v${index}`, hosts[index % hosts.length] as string, matches)),
         ].join('---\n'),
       )
@@ -231,20 +258,36 @@ for (const { version, path: binary } of envoyBinaries())
     it('generated requests take the routes that are said to take them', async () => {
       const wrong: string[] = []
       const taken = new Set<string>()
-      for (const { host, path, method, user } of fc.sample(request, { numRuns: 300, seed })) {
-        const headers = user === undefined ? [] : [{ name: 'x-user', value: user }]
+      for (const { host, path, method, users } of fc.sample(request, { numRuns: 300, seed })) {
         const [seen, said] = await Promise.all([
-          call(address, port, path, { host, method, headers: Object.fromEntries(headers.map(({ name, value }) => [name, value])) }),
-          explained({ host, path, method, headers }),
+          call(address, port, path, { host, method, headers: users.length === 0 ? {} : { 'x-user': [...users] } }),
+          explained({ host, path, method, headers: users.map((value) => ({ name: 'x-user', value })) }),
         ])
         const went = seen.status === 200 ? seen.body : String(seen.status)
         taken.add(went)
-        if (went !== routeOf(said)) wrong.push(`${method} ${host}${path} ${user}: Envoy ${went}, said ${routeOf(said)} (${said.reason})`)
+        if (went !== routeOf(said)) wrong.push(`${method} ${host}${path} ${users}: Envoy ${went}, said ${routeOf(said)} (${said.reason})`)
       }
       expect(wrong).to.deep.equal([])
       expect([...taken])
         .to.include('404')
         .and.to.have.length.above(10)
+    })
+
+    it('several values of a header are compared as that Envoy compares them: of some headers it makes one', async () => {
+      for (const name of [...oneHeader, ...severalHeaders]) {
+        const headers = ['a', 'b'].map((value) => ({ name, value }))
+        const seen = await call(address, port, '/', { host: 'headers.example', headers: { [name]: ['a', 'b'] } })
+        const isOne = version === '1.36' || oneHeader.includes(name)
+        expect([name, seen.body]).to.deep.equal([name, `${name}-${isOne ? 'joined' : 'each'}`])
+        expect([name, routeOf(await explained({ host: 'headers.example', path: '/', headers }))]).to.deep.equal([name, seen.body])
+      }
+    })
+
+    it('paths with other characters than those of ASCII that are shown are answered with 400', async () => {
+      for (const path of ['/a\u00e9', '/a b', '/a\u007f', '/?q=\u00e9', '/a%00', '/a%C3%A9', '/?q=%00', '/a"<>\\^`{|}']) {
+        const seen = await exchange(address, port, `GET ${path} HTTP/1.1\r\nhost: headers.example\r\nconnection: close\r\n\r\n`)
+        expect([path, (await explained({ host: 'headers.example', path })).status]).to.deep.equal([path, Number(/^HTTP\/1.1 (\d+)/.exec(seen)?.[1])])
+      }
     })
 
     it('the field of each route is the one whose number its name has', async () => {

@@ -1,5 +1,5 @@
 /** Workloads that receive traffic, and clients that send it. */
-import { createServer as createHttpServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http'
+import { createServer as createHttpServer, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Server } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { freePort } from '../../bench/ports.ts'
 
@@ -66,10 +66,10 @@ export function call(
   address: string,
   port: number,
   path: string,
-  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
+  options: { host?: string; method?: string; headers?: Record<string, string | string[]>; body?: string } = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const headers = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
+    const headers: OutgoingHttpHeaders = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
     const request = httpRequest(
       { host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 30_000 },
       (response) => {

@@ -79,5 +79,8 @@ describe('explain of requests by TLS', () => {
   it('takes the server name of the URL, not that of a header host', async () => {
     expect((await explained('a', '--header', 'host:c.example')).stdout).to.contain('AuthorizationPolicy ns/of-edge')
     expect((await explained('c', '--header', 'host:a.example')).code).to.equal(0)
+    expect((await explained('c', '--sni', 'a.example')).stdout, 'a server name that is not the host').to.contain('AuthorizationPolicy ns/of-edge')
+    const { stderr } = await runCommand(['explain', 'edge-0', 'http://c.example', '--sni', 'a.example'], service.env)
+    expect(stderr).to.contain('--sni: a request of http has no TLS, and so no server name: name a URL of https')
   })
 })

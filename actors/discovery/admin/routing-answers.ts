@@ -52,10 +52,10 @@ const types = [listenerType, routeType, virtualHostType, clusterType, endpointTy
 export async function routingOf(sources: PageSources, proxy: Placed<ConnectionStatus>, request: SentRequest, sees: Sees): Promise<RoutingAnswer> {
   const all = await sources.resourcesOf(proxy)
   const resources = Object.fromEntries(types.map((type) => [type, (all[type] ?? []).map(({ name, element }) => ({ name, element }))]))
-  const { namespace, nodeId, missingSecrets = [] } = proxy
+  const { namespace, nodeId, envoy, missingSecrets = [] } = proxy
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
-  const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, missingSecrets })
+  const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, envoy, missingSecrets })
   const { tried, arrivals, ...routing } = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>

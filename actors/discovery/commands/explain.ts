@@ -29,6 +29,7 @@ interface Flags extends ServerFlags {
   readonly type: string
   readonly method: string
   readonly header: readonly string[]
+  readonly sni: string
 }
 
 /** Explains a resource or a request, whichever the target names. The exit status is 1 when the request fails. */
@@ -84,13 +85,13 @@ interface AskedRequest {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** The server name of the TLS connection: that of the URL. */
+  /** The server name of the TLS connection. */
   readonly sni: string
   readonly headers: { name: string; value: string }[]
 }
 
 /** Returns the request that a URL or host means. Throws an Error for what is neither. */
-function requestTo(target: string, { method, header }: Flags): AskedRequest {
+function requestTo(target: string, { method, header, sni }: Flags): AskedRequest {
   const url = URL.parse(/^[a-z]+:\/\//i.test(target) ? target : `http://${target}`)
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     throw new Error(
@@ -98,11 +99,12 @@ function requestTo(target: string, { method, header }: Flags): AskedRequest {
     )
   const headers = headersOf(header)
   const scheme = url.protocol.slice(0, -1)
+  if (sni !== '' && scheme !== 'https') throw new Error('--sni: a request of http has no TLS, and so no server name: name a URL of https')
   return {
     ...{ method: method.toUpperCase(), scheme, path: pathOf(target), headers: headers.filter(({ name }) => name !== 'host') },
     host: headers.find(({ name }) => name === 'host')?.value ?? url.host,
     port: Number(url.port) || (scheme === 'https' ? 443 : 80),
-    sni: scheme === 'https' ? serverNameOf(url.host) : '',
+    sni: scheme === 'https' ? sni || serverNameOf(url.host) : '',
   }
 }
 

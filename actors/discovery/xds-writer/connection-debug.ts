@@ -47,6 +47,8 @@ export interface ConnectionStatus {
   /** Ledger of the last push that the writer has applied. */
   readonly digest: string
   readonly types: readonly TypeStatus[]
+  /** Its release of Envoy, `[major, minor]`; undefined: it is not known. */
+  readonly envoy?: readonly [number, number]
   /** The secrets that its configuration names, that it subscribes to and that do not exist for it; undefined: none. */
   readonly missingSecrets?: readonly string[]
   /** Metadata of the node, under the mesh's own names; only if requested. */
@@ -155,6 +157,7 @@ function statusOf(connection: Connection, catalog: Pick<Catalog, 'typeState'>, d
     classId: connection.session.classId,
     digest,
     types: watches.map((watch) => typeStatus(watch, connection.session.versionOf(watch))),
+    ...(connection.node?.envoy && { envoy: connection.node.envoy }),
     ...(missingSecrets.length > 0 && { missingSecrets }),
   }
 }

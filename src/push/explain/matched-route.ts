@@ -20,9 +20,14 @@ export interface RoutedRequest {
   readonly path: string
   /** Without the question mark; empty: there is none. */
   readonly query: string
-  /** By names in lower case. Several values of one name are joined by commas, as Envoy compares them. */
-  readonly headers: Readonly<Record<string, string>>
+  /** The values of each header in order, by names in lower case. */
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  /** Whether several values of a header are compared as one text, with commas between them: Envoys before 1.39 do (docs/resources.md, R20). */
+  readonly joinsValues: boolean
 }
+
+/** Whether an Envoy compares several values of a header as one text; one whose release is not known does not. */
+export const joinsValues = ([major, minor]: readonly [number, number] = [1, 39]): boolean => major === 1 && minor < 39
 
 /** A route, and whether all of its conditions hold. */
 export interface JudgedRoute {
@@ -109,25 +114,42 @@ const parts: Readonly<Record<string, (request: RoutedRequest) => string>> = {
   ':path': ({ path, query }) => (query === '' ? path : `${path}?${query}`),
 }
 
+/** The headers of which Envoy makes one when it reads a request. */
+const alwaysOne: ReadonlySet<string> = new Set([
+  ...['accept', 'accept-encoding', 'access-control-request-method', 'authorization', 'cache-control', 'content-type', 'grpc-timeout', 'origin'],
+  ...['referer', 'user-agent', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-request-id'],
+])
+
+/** The texts of a header that are compared; undefined: the request does not have it. */
+function comparedValues(name: string, request: RoutedRequest): readonly string[] | undefined {
+  const part = parts[name]
+  if (part) return [part(request)]
+  const values = request.headers[name.toLowerCase()]
+  return values && (request.joinsValues || alwaysOne.has(name.toLowerCase())) ? [values.join(',')] : values
+}
+
 function onHeader({ name, headerMatchSpecifier, invertMatch, treatMissingHeaderAsEmpty }: HeaderMatcher, request: RoutedRequest): Verdict {
   const shown = name.startsWith(':') ? name.slice(1) : `header ${name}`
-  const given = (parts[name] ?? (() => request.headers[name.toLowerCase()]))(request)
+  const given = comparedValues(name, request)
   const { case: kind, value } = headerMatchSpecifier
   if (kind === 'presentMatch' || kind === undefined) {
     const isWanted = (value ?? true) !== invertMatch
     return (given !== undefined) === isWanted ? held : not(`${shown} is ${isWanted ? 'missing' : 'there'}`)
   }
   if (given === undefined && !treatMissingHeaderAsEmpty) return not(`${shown} is missing`)
-  const text = given ?? ''
+  const texts = given ?? ['']
   const isOrNot = (holds: boolean, wanted: string) =>
-    holds !== invertMatch ? held : not(`${shown} is ${quoted(text)}, ${invertMatch ? 'which is excluded' : 'not'}: ${wanted}`)
+    holds !== invertMatch ? held : not(`${shown} is ${texts.map(quoted).join(' and ')}, ${invertMatch ? 'which is excluded' : 'not'}: ${wanted}`)
   if (kind === 'rangeMatch') {
-    const isWithin = /^-?\d+$/.test(text) && BigInt(text) >= value.start && BigInt(text) < value.end
-    return isOrNot(isWithin, `from ${value.start} to below ${value.end}`)
+    const isWithin = (text: string) => /^-?\d+$/.test(text) && BigInt(text) >= value.start && BigInt(text) < value.end
+    return isOrNot(texts.some(isWithin), `from ${value.start} to below ${value.end}`)
   }
   if (kind !== 'stringMatch') return not(`how it matches ${shown} is not known here (${kind})`)
-  const { holds, wanted } = onText(value, text)
-  return isOrNot(holds, wanted)
+  const compared = texts.map((text) => onText(value, text))
+  return isOrNot(
+    compared.some(({ holds }) => holds),
+    compared[0]?.wanted ?? '',
+  )
 }
 
 function onParameter({ name, queryParameterMatchSpecifier }: QueryParameterMatcher, query: string): Verdict {

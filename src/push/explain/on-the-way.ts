@@ -144,7 +144,7 @@ function preflightAnswer(
   forwards: boolean | undefined,
   { method, headers }: RoutedRequest,
 ): OnTheWay['answer'] {
-  const { origin = '', 'access-control-request-method': asked = '' } = headers
+  const [origin, asked] = ['origin', 'access-control-request-method'].map((name) => headers[name]?.join(',') ?? '') as [string, string]
   if (method !== 'OPTIONS' || origin === '' || asked === '') return undefined
   const isAllowed = origins.some((matcher) => onText(matcher, origin).holds)
   if (isAllowed) return { status: 200, reason: `the route answers preflight requests, and allows origin ${origin} (corsPolicy)` }
@@ -218,7 +218,7 @@ export function requestSentOn({ table, host, route }: Passed, cluster: string, r
   const targets = action.clusterSpecifier.case === 'weightedClusters' ? action.clusterSpecifier.value.clusters : []
   const target = targets.find(({ name }) => name === cluster)
   const places = [...(target ? [target] : []), route, host, table]
-  const headers: Record<string, string> = { ...request.headers }
+  const headers: Record<string, readonly string[]> = { ...request.headers }
   for (const { requestHeadersToAdd, requestHeadersToRemove } of places) {
     for (const name of requestHeadersToRemove) delete headers[name.toLowerCase()]
     for (const { header, appendAction } of requestHeadersToAdd)
@@ -233,9 +233,9 @@ export function requestSentOn({ table, host, route }: Passed, cluster: string, r
 }
 
 /** Adds a header as `envoy.config.core.v3.HeaderValueOption.HeaderAppendAction` says: 0 appends, 1 adds what is not there, 3 overwrites what is, 2 does either. */
-function addHeader(headers: Record<string, string>, name: string, value: string, action: number): void {
+function addHeader(headers: Record<string, readonly string[]>, name: string, value: string, action: number): void {
   const before = headers[name]
   if ((action === 1 && before !== undefined) || (action === 3 && before === undefined)) return
   if (value.includes('%')) delete headers[name]
-  else headers[name] = action === 0 && before !== undefined ? `${before},${value}` : value
+  else headers[name] = action === 0 && before !== undefined ? [...before, value] : [value]
 }

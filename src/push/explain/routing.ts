@@ -6,11 +6,11 @@ import type { DescribedRequest, SentRequest } from '../../../protocols/messages/
 import type { RoutedCluster, Routing, RoutingInput, TriedRoute } from '../../../protocols/messages/explain.ts'
 import { suggestion } from '../../model/edit-distance.ts'
 import { completeHost } from '../../model/match.ts'
-import { normalizePath } from '../../policy/paths.ts'
+import { normalizePath, pathFault } from '../../policy/paths.ts'
 import { blackHole, hostOf, passthrough } from '../../xds/names.ts'
 import { clusterType, routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { hostNameOf, isAddress } from './asked-host.ts'
-import { hostFor, type JudgedRoute, judged, type RoutedRequest } from './matched-route.ts'
+import { hostFor, type JudgedRoute, joinsValues, judged, type RoutedRequest } from './matched-route.ts'
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, isOwnTls, routedCluster } from './routed-cluster.ts'
 import { SentResources } from './sent-resources.ts'
@@ -68,9 +68,12 @@ export function routing(input: RoutingInput): Routing {
       isTls: asked.isTls && isPlain(chain),
     })
   }
+  const { manager } = leadsTo
+  const unread = pathFault(request.path, manager.normalizePath ?? false)
+  if (unread !== undefined) return { ...at, status: 400, decidedBy: 'listener', reason: unread }
   const table = tableOf(leadsTo, sent)
   if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
-  return routed({ ...at, routes: table.name }, { table, manager: leadsTo.manager, isGateway: input.isGateway }, request, sent)
+  return routed({ ...at, routes: table.name }, { ...input, table, manager }, request, sent)
 }
 
 const withoutSecrets = (names: readonly string[]): string =>
@@ -99,6 +102,7 @@ type Manager = Extract<LeadsTo, { readonly kind: 'http' }>['manager']
 function asRouted(
   request: SentRequest,
   { normalizePath: normalizes, mergeSlashes, pathWithEscapedSlashesAction, stripTrailingHostDot }: Manager,
+  joins: boolean,
 ): RoutedRequest {
   const [, path = '/', query = ''] = /^([^?#]*)\??([^#]*)/.exec(request.path) ?? []
   const decodes = Number(pathWithEscapedSlashesAction) === 4
@@ -107,7 +111,7 @@ function asRouted(
     ...{ method: request.method, scheme: request.scheme, query },
     authority: stripTrailingHostDot ? request.host.replace(/\.(:\d+)?$/, '$1') : request.host,
     path: normalizePath(path, normalization),
-    headers: Object.fromEntries(Object.entries(request.headers).map(([name, values]) => [name, values.join(',')])),
+    ...{ headers: request.headers, joinsValues: joins },
   }
 }
 
@@ -126,10 +130,10 @@ const authorityIn = ({ ignorePortInHostMatching }: RouteConfiguration, host: str
   ignorePortInHostMatching ? host.replace(/:\d+$/, '') : host
 
 /** The routes that a request comes to, and the connection manager that has them. */
-type Entered = Pick<Passed, 'manager' | 'table'> & { readonly isGateway: boolean }
+type Entered = Pick<Passed, 'manager' | 'table'> & Pick<RoutingInput, 'isGateway' | 'envoy'>
 
-function routed(at: Unanswered, { table, manager, isGateway }: Entered, described: SentRequest, sent: SentResources): Routing {
-  const request = asRouted(described, manager)
+function routed(at: Unanswered, { table, manager, isGateway, envoy }: Entered, described: SentRequest, sent: SentResources): Routing {
+  const request = asRouted(described, manager, joinsValues(envoy))
   const hosts = table.virtualHosts
   const found = hostFor(hosts, authorityIn(table, request.authority))
   const others = suggestion(
@@ -144,22 +148,31 @@ function routed(at: Unanswered, { table, manager, isGateway }: Entered, describe
     return { ...known, status: 301, decidedBy: 'virtual host', reason: 'the Gateway redirects to https (tls.httpsRedirect)' }
   const routes = judged(found.host, request)
   const index = routes.findIndex(({ holds }) => holds)
-  const told = { ...known, tried: triedRoutes(routes, index), untold: Math.max(0, routes.length - mostRoutes) }
+  const older = envoy ? [] : whereJoined(judged(found.host, { ...request, joinsValues: true }), index)
+  const told = { ...known, tried: triedRoutes(routes, index), untold: Math.max(0, routes.length - mostRoutes), changes: older }
   const taking = routes[index]
   if (!taking) return { ...told, status: 404, decidedBy: 'route', reason: isKnown ? 'no route matches' : unknown }
   const passed = { manager, table, host: found.host, route: taking.route }
-  const { answer, ...way } = onTheWay(passed, request, isGateway)
+  const { answer, changes, unjudged } = onTheWay(passed, request, isGateway)
+  const way = { changes: [...older, ...changes], unjudged }
   if (answer) return { ...told, ...way, ...answer, decidedBy: 'route' }
   const decided = answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `, described)
   const sentOn = (cluster: string) => ({ ...described, ...arriving(passed, cluster, request) })
   return { ...decided, arrivals: decided.arrivals.map((arrival) => ({ ...arrival, request: sentOn(arrival.cluster) })) }
 }
 
+/** What is said where an older Envoy would choose otherwise, and the release is not known. */
+function whereJoined(routes: readonly JudgedRoute[], taking: number): string[] {
+  const index = routes.findIndex(({ holds }) => holds)
+  if (index === taking) return []
+  const other = index < 0 ? 'no route would take it' : `route ${index + 1}${named(routes[index])} would take it`
+  return [`${other} if the Envoy, whose release is not known, is older than 1.39 and compares the values of a header as one text`]
+}
+
 /** What a request is when it is sent to a cluster. */
 function arriving(passed: Passed, cluster: string, request: RoutedRequest): Pick<DescribedRequest, 'method' | 'host' | 'path' | 'headers'> {
   const { method, authority, path, query, headers } = requestSentOn(passed, cluster, request)
-  const values = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
-  return { method, host: authority, path: query === '' ? path : `${path}?${query}`, headers: values }
+  return { method, host: authority, path: query === '' ? path : `${path}?${query}`, headers }
 }
 
 /** The routes in order; one that would match too is taken before. */

@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import type { Protocol } from '../../../../protocols/data.ts'
 import type { SentRequest } from '../../../../protocols/messages/described-request.ts'
-import type { Routing } from '../../../../protocols/messages/explain.ts'
+import type { Routing, RoutingInput } from '../../../../protocols/messages/explain.ts'
 import { routing } from '../../../../src/push/explain/routing.ts'
 import { withUnreadBytes } from '../../../../src/push/explain/unread-bytes.ts'
 import { describedRequest } from '../../../harness/described-request.ts'
@@ -13,12 +13,18 @@ const entry = (name: string, more: string) =>
   document('ServiceEntry', name, `{hosts: [${name}.example], location: MESH_INTERNAL, ports: [{number: 80, name: http}], ${more}}`)
 
 /** Where a proxy sends a GET request to port 80, by documents of its namespace. */
-function routed(documents: readonly string[], host: string, given: Partial<SentRequest> = {}, node: Parameters<typeof madeOf>[2] = {}): Routing {
+function routed(
+  documents: readonly string[],
+  host: string,
+  given: Partial<SentRequest> = {},
+  node: Parameters<typeof madeOf>[2] = {},
+  { envoy }: Pick<RoutingInput, 'envoy'> = { envoy: [1, 40] },
+): Routing {
   const { resources, faults } = madeOf(documents.join('---\n'), {}, node)
   expect(faults).to.deep.equal([])
   return routing({
     request: { ...describedRequest, scheme: 'http', host, destinationPort: 80, ...given },
-    ...{ namespace: 'shop', domain: 'cluster.local', missingSecrets: [], resources },
+    ...{ namespace: 'shop', domain: 'cluster.local', envoy, missingSecrets: [], resources },
     isGateway: node.id?.startsWith('router~') === true,
   })
 }
@@ -55,6 +61,26 @@ describe('a request that is passed on to the address that it was opened to', () 
       200,
       'no service or VirtualService that the proxy sees has stok.example; did you mean "stock.example"?; the connection is passed on to the address that it was opened to',
     ])
+  })
+})
+
+describe('a header on several lines', () => {
+  const user = (value: string) => `{name: '${value}', match: [{headers: {x-user: {exact: '${value}'}}}], route: [{destination: {host: stock.example}}]}`
+  const documents = [
+    entry('stock', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]'),
+    document('VirtualService', 'stock', `{hosts: [stock.example], http: [${user('a,b')}, ${user('b')}]}`),
+  ]
+  const taken = (envoy: RoutingInput['envoy']) => {
+    const { tried, changes } = routed(documents, 'stock.example', { headers: { 'x-user': ['a', 'b'] } }, sidecar, { envoy })
+    return [tried.find(({ matched }) => matched)?.name, changes.filter((change) => change.includes('older than 1.39'))]
+  }
+
+  it('is compared value by value from Envoy 1.39 on, and as one text before; both are said where the release is not known', () => {
+    for (const minor of [36, 38]) expect(taken([1, minor]), `1.${minor}`).to.deep.equal(['a,b', []])
+    for (const minor of [39, 40]) expect(taken([1, minor]), `1.${minor}`).to.deep.equal(['b', []])
+    const older =
+      'route 1 (a,b) would take it if the Envoy, whose release is not known, is older than 1.39 and compares the values of a header as one text'
+    expect(taken(undefined)).to.deep.equal(['b', [older]])
   })
 })
 
