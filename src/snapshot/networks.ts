@@ -6,7 +6,8 @@ import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
 import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
-import { serviceKey } from './objects.ts'
+import { type Gateway, serviceKey } from './objects.ts'
+import { passedOnBy, passingGateways } from './passed-on.ts'
 import type { NetworkGateway, NetworkGateways } from './snapshot.ts'
 import type { SystemNetworks } from './system-networks.ts'
 
@@ -22,6 +23,12 @@ export interface NetworkOwners {
   readonly own: string
 }
 
+/** The Gateways of the mesh, and whether they select workloads of their own namespace alone. */
+export interface ConfiguredGateways {
+  readonly gateways: readonly Gateway[]
+  readonly isScoped: boolean
+}
+
 /**
  * Returns the gateways of each network: those given by address, the addresses outside of the cluster, or else the endpoints, of those given as
  * a service, and the services that say of themselves that they are gateways, where their cluster may (docs/resources.md, O12). Host names of gateways have to be resolved before. A gateway
@@ -32,9 +39,15 @@ export function networkGateways(
   services: ServicesByHost,
   labelled: readonly Service[] = [],
   owners: NetworkOwners = { system: new Map(), own: '' },
+  configured: ConfiguredGateways = { gateways: [], isScoped: false },
 ): { gateways: NetworkGateways; faults: ResourceFault[] } {
   const found = new Map<string, Map<string, readonly NetworkGateway[]>>()
   const faults: ResourceFault[] = []
+  const passing = passingGateways(configured.gateways)
+  const withPassed = (of: readonly NetworkGateway[], service: Service, endpoints: readonly Endpoint[], port: number): readonly NetworkGateway[] => {
+    const passedOn = passedOnBy(service, endpoints, port, passing, configured.isScoped)
+    return passedOn ? of.map((gateway) => ({ ...gateway, passedOn })) : of
+  }
   for (const [network, { gateways = [] }] of Object.entries(networks.networks ?? {})) {
     const usable = gateways.flatMap((gateway): NetworkGateway[] => {
       const report = (reason: string): NetworkGateway[] => {
@@ -48,7 +61,7 @@ export function networkGateways(
       if (!states) return report(`gateway ${name}: there is no such service`)
       const entries = states.flatMap((state) => {
         const outside = state.service.outside ? outsideGateways(state.service, port).gateways : []
-        return outside.length > 0 ? outside : gatewaysOf(state, port)
+        return withPassed(outside.length > 0 ? outside : gatewaysOf(state, port), state.service, state.endpoints, port)
       })
       return entries.length > 0 ? entries : report(`gateway ${name}: the service has no IP address`)
     })
@@ -64,7 +77,8 @@ export function networkGateways(
         faults.push({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })
       continue
     }
-    const { gateways, faults: own } = outsideGateways(service, port)
+    const { gateways: outside, faults: own } = outsideGateways(service, port)
+    const gateways = withPassed(outside, service, endpointsIn(service, services), port)
     faults.push(
       ...own.map((reason) => ({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })),
     )
@@ -120,6 +134,12 @@ function outsideGateways({ hostname, outside, ports }: Service, port: number): {
     gateways: outside.addresses.flatMap((address) => (isIp(address) ? [{ address, port: outside.ports[port] ?? port }] : [])),
     faults: odd.map((address) => `gateway ${hostname}: its address ${address} is a host name, which endpoints cannot have`),
   }
+}
+
+/** The endpoints that the definition of a service in one cluster has there. */
+function endpointsIn({ hostname, namespace, cluster }: Service, services: ServicesByHost): readonly Endpoint[] {
+  const shards = services.get(hostname)?.find(({ service }) => service.namespace === namespace)?.shards ?? []
+  return shards.flatMap((shard) => (shard.cluster === cluster ? shard.endpoints : []))
 }
 
 /** The addresses of a service that is a gateway, with the target port of its service port. */

@@ -37,10 +37,26 @@ export interface Settings {
   readonly optOuts: OptOuts
 }
 
+/** A host that a server of a Gateway serves, with the namespace of its services; `*`: of any. */
+export interface ServerHost {
+  readonly namespace: string
+  readonly host: string
+}
+
+/** What the proxies of a gateway pass on by their configuration: services that their namespace sees and that the hosts cover. */
+export interface PassedOn {
+  readonly namespace: string
+  /** The Gateways that say so, `<namespace>/<name>`. */
+  readonly gateways: readonly string[]
+  readonly hosts: readonly ServerHost[]
+}
+
 /** The address through which a network is reached: an IP address and a port. */
 export interface NetworkGateway {
   readonly address: string
   readonly port: number
+  /** Undefined: it is not known here, as of a gateway that is given by its address. */
+  readonly passedOn?: PassedOn
 }
 
 /**

@@ -281,8 +281,8 @@ export class MeshState {
     this.#findNodeHosts(merge)
     const undiscovered = this.#discovery.takeFaults()
     if (undiscovered) this.#faults.replace('discovery', undiscovered)
-    this.#findGateways(merge)
     this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.meshes.inForce.value)
+    this.#findGateways(merge)
     const before = this.#snapshot
     this.#snapshot = this.#build(merge, before)
     const pods = this.#snapshot.pods !== before.pods
@@ -308,14 +308,16 @@ export class MeshState {
   }
 
   /**
-   * Updates the network gateways. A gateway may be a service, so changed services can change the endpoints of all services of a network.
+   * Updates the network gateways. A gateway may be a service, and Gateways say what it passes on, so changes of these can change the endpoints of
+   * all services of a network.
    */
   #findGateways({ services }: Merge): void {
     const before = this.#gateways
     const found = contain(
       () => {
         const owners = { system: this.#systemNetworks, own: this.#settings.features.CLUSTER_ID }
-        return networkGateways(this.networks.inForce.value, services, this.services.networkGateways, owners)
+        const configured = { gateways: this.#indexes.of('Gateway'), isScoped: this.#settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE }
+        return networkGateways(this.networks.inForce.value, services, this.services.networkGateways, owners, configured)
       },
       (reason) => {
         const fault = { type: 'network', resource: 'gateways of all networks', objects: [], reason, consequence: consequences.kept }

@@ -4,6 +4,7 @@ import type { Pod, ProxyNode } from '../../../protocols/data.ts'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
+import { passingGateways } from '../../snapshot/passed-on.ts'
 import type { Settings } from '../../snapshot/snapshot.ts'
 import { networkOf, type SystemNetworks } from '../../snapshot/system-networks.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
@@ -51,7 +52,7 @@ export function classOf(
   const { sidecar, gateways: selected, filters: candidates, policies, policyLabels } = inputs.selecting({ type: node.type, namespace, labels })
   const chosen: readonly EnvoyFilter[] = filtersFor(candidates, node)
   const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen
-  const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
+  const forwards = passingGateways(selected).length > 0
   const place = { locality: instances[0]?.endpoint.locality ?? '', clusterNode: inputs.clusterNodeOf(node) }
   const traits = traitsOf(network === node.network ? node : { ...node, network }, place, filters, forwards)
   const isDifferent = inputs.visibility.differences.has(namespace)

@@ -1,8 +1,7 @@
 /** The objects that select a workload by its namespace and labels: one part of what the class of a proxy is found by. */
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
-import { gateway as gatewayKind } from '../../config/kinds/gateway.ts'
-import { labelsMatch } from '../../model/match.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from '../../snapshot/objects.ts'
+import { selectsWorkload } from '../../snapshot/passed-on.ts'
 import { allPolicies, policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { selectSidecar } from '../../snapshot/view.ts'
@@ -56,7 +55,7 @@ const nameOf = ({ namespace, name }: ConfigObject): string => `${namespace}/${na
 
 function selectedGateways({ gateways, settings }: SelectingParts, { namespace, labels }: SelectedWorkload): readonly Gateway[] {
   const scoped = settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
-  return gateways.filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gatewayKind.selects.labels(gateway.spec), labels))
+  return gateways.filter((gateway) => selectsWorkload(gateway, { namespace, labels }, scoped))
 }
 
 /** The objects of a kind: a list, or lists by namespace. One that is the same object has the same objects. */

@@ -8,6 +8,7 @@ import type { ExplainInput, RegistryService } from '../../../protocols/messages/
 import { configKey, keyAt, kindOfKey } from '../../config/kinds.ts'
 import { hostCovers, hostsOverlap } from '../../model/match.ts'
 import { registryName, type ServiceState } from '../../registry/merged-services.ts'
+import { passingGateways } from '../../snapshot/passed-on.ts'
 import { podOf } from '../../snapshot/pods.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
@@ -181,10 +182,11 @@ class Gathered {
 
   /** Adds what a proxy of a namespace may be selected by. */
   ofProxy({ namespace, type }: ProxyNode, typeUrl: string): void {
-    const { sidecars, envoyFilters, gateways, policies, mesh } = this.#snapshot
+    const { sidecars, envoyFilters, gateways, networkGateways, policies, mesh } = this.#snapshot
     const both = new Set([namespace, mesh.rootNamespace])
-    if (type === 'router') for (const gateway of gateways) this.#add(gateway)
-    else for (const each of both) for (const sidecar of sidecars.get(each) ?? []) this.#add(sidecar)
+    // The Gateways of networks decide which endpoints these lead to.
+    for (const gateway of type === 'router' ? gateways : networkGateways.size > 0 ? passingGateways(gateways) : []) this.#add(gateway)
+    if (type !== 'router') for (const each of both) for (const sidecar of sidecars.get(each) ?? []) this.#add(sidecar)
     for (const filter of envoyFilters) if (both.has(filter.namespace)) this.#add(filter)
     // The modes of workloads decide which endpoints gateways of networks reach; the other policies are in listeners only.
     const owners = [...this.#hosts].flatMap((host) => (this.#snapshot.services.get(host) ?? []).map(({ service }) => service.namespace))

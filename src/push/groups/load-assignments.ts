@@ -4,6 +4,7 @@ import type { ServiceState, Shard } from '../../registry/merged-services.ts'
 import { familyOf, type Slice } from '../../registry/slices.ts'
 import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
+import { gatewaysTo } from '../../snapshot/passed-on.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { objectsOf } from '../../xds/clusters/outbound.ts'
 import { type PolicyInForce, servicePolicy } from '../../xds/clusters/traffic-policy.ts'
@@ -129,10 +130,11 @@ function slicePart(
   { viewer, traits }: Place,
   snapshot: MeshSnapshot,
 ): SlicePart {
-  const usable = usableSlice('eds', viewer, service, slice, registry, traits, snapshot)
-  const targets = clusters.map(
-    ({ name, port, subset, policy }) =>
-      [name, sliceTargets(usable.endpoints, useOf(name, port, subset, policy, registry.cluster), snapshot, traits)] as const,
-  )
+  const subsets = new Set(clusters.flatMap(({ subset }) => subset ?? []))
+  const usable = usableSlice('eds', viewer, service, [...subsets], slice, registry, traits, snapshot)
+  const targets = clusters.map(({ name, port, subset, policy }) => {
+    const gateways = gatewaysTo(service, subset?.name ?? '', snapshot)
+    return [name, sliceTargets(usable.endpoints, useOf(name, port, subset, policy, registry.cluster, gateways), snapshot, traits)] as const
+  })
   return { usable, targets: new Map(targets) }
 }

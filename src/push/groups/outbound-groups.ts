@@ -253,7 +253,8 @@ export class OutboundGroups {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
     // Clusters of other resolutions contain no endpoints.
-    const open = () => (state.service.resolution === 'dns' ? usableEndpoints('cds', view.namespace, state, traits, snapshot) : { state, told: [] })
+    const open = () =>
+      state.service.resolution === 'dns' ? usableEndpoints('cds', view.namespace, state, rule?.subsets ?? [], traits, snapshot) : { state, told: [] }
     return memo.get(
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + allowedEndpointsKey(view.namespace, state, traits) : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],

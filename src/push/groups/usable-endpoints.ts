@@ -11,12 +11,13 @@ import { append } from '../../model/lists.ts'
 import { type ServiceState, serviceState, shardOf } from '../../registry/merged-services.ts'
 import { type Slice, sliceOf } from '../../registry/slices.ts'
 import { isClusterLocal } from '../../snapshot/cluster-local.ts'
+import type { Subset } from '../../snapshot/destination-rules.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Outcome } from '../../xds/draft.ts'
 import { allowedEndpoints, type RefusedEndpoint } from '../../xds/endpoints/own-machine.ts'
-import { unreachableEndpoints } from '../../xds/endpoints/targets.ts'
+import { type Unpassed, unreachableEndpoints } from '../../xds/endpoints/targets.ts'
 import type { Traits } from '../../xds/traits.ts'
 
 /** The maximum number of endpoints, and of their objects, that one message names. */
@@ -32,8 +33,9 @@ export interface UsableSlice {
   /** Those that are no IP address. */
   readonly odd: readonly Endpoint[]
   readonly hidden: readonly Endpoint[]
-  /** By network. */
+  /** By network those that accept no mutual TLS, behind gateways. */
   readonly unreachable: ReadonlyMap<string, readonly Endpoint[]>
+  readonly unpassed: readonly Unpassed[]
 }
 
 /** Returns the usable endpoints of a slice of a registry's service for callers of the namespace `viewer` (undefined: of several). */
@@ -41,16 +43,18 @@ export function usableSlice(
   type: Use,
   viewer: string | undefined,
   service: Service,
+  subsets: readonly Subset[],
   slice: Slice,
   registry: RegistryId,
   traits: Traits,
   snapshot: MeshSnapshot,
 ): UsableSlice {
-  if (isElsewhere(service, registry, traits, snapshot)) return { endpoints: [], refused: [], odd: [], hidden: [], unreachable: new Map() }
+  if (isElsewhere(service, registry, traits, snapshot))
+    return { endpoints: [], refused: [], odd: [], hidden: [], unreachable: new Map(), unpassed: [] }
   const { endpoints: allowed, refused, hidden } = allowedEndpoints(viewer, service, slice, traits, snapshot)
   const odd = type === 'eds' ? allowed.filter((endpoint) => !hasAddress(endpoint)) : []
   const endpoints = withNetworks(odd.length > 0 ? allowed.filter(hasAddress) : allowed, registry, snapshot.networks)
-  return { endpoints, refused, odd, hidden, unreachable: unreachableEndpoints(endpoints, service, registry.cluster, snapshot, traits) }
+  return { endpoints, refused, odd, hidden, ...unreachableEndpoints(endpoints, service, subsets, registry.cluster, snapshot, traits) }
 }
 
 /** Whether a registry is that of another cluster than the caller's, whose endpoints a host that is local to clusters does not have. */
@@ -70,13 +74,14 @@ export function usableEndpoints(
   type: Use,
   viewer: string | undefined,
   { service, shards }: ServiceState,
+  subsets: readonly Subset[],
   traits: Traits,
   snapshot: MeshSnapshot,
 ): UsableEndpoints {
   const used: UsableSlice[] = []
   const usable = shards.map((shard) => {
     const slices = shard.slices.map((slice) => {
-      const found = usableSlice(type, viewer, service, slice, shard, traits, snapshot)
+      const found = usableSlice(type, viewer, service, subsets, slice, shard, traits, snapshot)
       used.push(found)
       return found.endpoints === slice.endpoints ? slice : sliceOf({ ...slice, endpoints: found.endpoints })
     })
@@ -91,12 +96,17 @@ export function toldOf(type: Use, service: Service, slices: readonly UsableSlice
   const unreachable = new Map<string, Endpoint[]>()
   for (const slice of slices)
     for (const [network, endpoints] of slice.unreachable) for (const endpoint of endpoints) append(unreachable, network, endpoint)
+  const unpassed = Map.groupBy(
+    slices.flatMap((slice) => slice.unpassed),
+    ({ endpoint, subset, reason }) => JSON.stringify([endpoint.network, subset, reason]),
+  )
   return [
     ...slices.flatMap(({ refused }) => refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason))),
     ...slices.flatMap(({ odd }) => odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`))),
     ...(hidden.length > 0 ? [ofOwnMachine(type, hidden, service)] : []),
     // The gateway of a network is what others come through: nobody misses its own pods behind it.
     ...(service.outside?.gateway ? [] : [...unreachable].map(([network, endpoints]) => behindGateways(type, network, endpoints, service))),
+    ...(service.outside?.gateway ? [] : [...unpassed.values()].map((those) => notPassedOn(type, those, service))),
   ]
 }
 
@@ -116,6 +126,16 @@ function ofOwnMachine(type: 'cds' | 'eds', endpoints: readonly Endpoint[], servi
 function behindGateways(type: 'cds' | 'eds', network: string, endpoints: readonly Endpoint[], service: Service): Outcome {
   const reason = `${named(endpoints)} of network ${network} accepts no mutual TLS, which its gateways require (E4 in docs/resources.md)`
   const consequence = 'callers of other networks do not get it'
+  return { problem: { type, resource: service.hostname, objects: objectsOf(endpoints, service), reason, consequence, isLoss: true } }
+}
+
+/** What callers of other networks lose because no gateway passes their calls on (E4). */
+function notPassedOn(type: 'cds' | 'eds', unpassed: readonly Unpassed[], service: Service): Outcome {
+  const [{ endpoint, subset, reason: why }] = unpassed as [Unpassed]
+  const what = subset === '' ? service.hostname : `the subset ${subset} of ${service.hostname}`
+  const reason = `the gateways of network ${endpoint.network} do not pass ${what} on: ${why} (E4 in docs/resources.md)`
+  const endpoints = unpassed.map((each) => each.endpoint)
+  const consequence = `callers of other networks do not get ${named(endpoints)}${subset === '' ? '' : ' of the subset'}`
   return { problem: { type, resource: service.hostname, objects: objectsOf(endpoints, service), reason, consequence, isLoss: true } }
 }
 

@@ -16,6 +16,7 @@ import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
+import { gatewaysTo } from '../../snapshot/passed-on.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Draft } from '../draft.ts'
 import { loadAssignment, useOf } from '../endpoints/load-assignment.ts'
@@ -117,7 +118,9 @@ function applyDiscovery(
   if (service.resolution === 'dns') {
     const policy = servicePolicy(service, rule, subset, port.number)
     const name = cluster.name as string
-    const targets = state.shards.map((shard) => sliceTargets(shard.endpoints, useOf(name, port, subset, policy, shard.cluster), snapshot, traits))
+    const gateways = gatewaysTo(service, subset?.name ?? '', snapshot)
+    const use = (cluster: string) => useOf(name, port, subset, policy, cluster, gateways)
+    const targets = state.shards.map(({ endpoints, cluster }) => sliceTargets(endpoints, use(cluster), snapshot, traits))
     const assignment = loadAssignment(name, targets, policy, snapshot, traits)
     if (assignment.endpoints.length === 0) return false
     cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.STRICT_DNS }

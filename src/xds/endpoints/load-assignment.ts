@@ -7,7 +7,7 @@ import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import { type LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import type { Subset } from '../../snapshot/destination-rules.ts'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { MeshSnapshot, NetworkGateways } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
 import { isSniName } from '../names.ts'
@@ -21,8 +21,18 @@ import { type EncodedRun, type PlacedTargets, placedTargets, type Run, type Slic
 type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
-/** Returns the use of a service port and subset by a cluster of a name. `registry`: the cluster of the registry that has the endpoints. */
-export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, registry: string): Use {
+/**
+ * Returns the use of a service port and subset by a cluster of a name. `registry`: the cluster of the registry that has the endpoints.
+ * `gateways`: those of networks that pass its calls on.
+ */
+export function useOf(
+  name: string,
+  port: ServicePort,
+  subset: Subset | undefined,
+  policy: PolicyInForce,
+  registry: string,
+  gateways: NetworkGateways,
+): Use {
   const forwards = isSniName(name)
   return {
     port,
@@ -30,6 +40,7 @@ export function useOf(name: string, port: ServicePort, subset: Subset | undefine
     isPlain: !forwards && policy.tls?.mode === 'DISABLE',
     forwards,
     registry,
+    gateways,
     nodeFirst: policy.distribution === 'PreferSameNode',
   }
 }

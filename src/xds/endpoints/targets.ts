@@ -10,6 +10,7 @@ import { portOf, servesPort } from '../../model/workload.ts'
 import { isMutualTlsLabel } from '../../names/mesh-names.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { gatewaysFor } from '../../snapshot/networks.ts'
+import { refusalByAll } from '../../snapshot/passed-on.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot, NetworkGateway, NetworkGateways } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
@@ -46,13 +47,13 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
 }
 
 /**
- * Returns the product of the numbers of gateways that stand for the same endpoints, at most the largest weight; undefined without gateways. A product above
+ * Returns the product of the numbers of gateways that pass calls on to the same endpoints, at most the largest weight; undefined without gateways. A product above
  * that, which no realistic mesh has, makes weights inexact.
  */
 function productOf(gateways: NetworkGateways): number | undefined {
   if (gateways.size === 0) return undefined
   const lists = [...gateways.values()].flatMap((ofNetwork) => [...ofNetwork.values()])
-  return lists.reduce((product, { length }) => Math.min(product * length, largestWeight), 1)
+  return lists.reduce((product, { length }) => Math.min(product * Math.max(1, length), largestWeight), 1)
 }
 
 /** The service port and subset that targets are for, and how its callers send. */
@@ -68,6 +69,8 @@ export interface Use {
   readonly forwards: boolean
   /** The cluster of endpoints that do not name theirs. */
   readonly registry: string
+  /** The gateways of networks that pass its calls on. */
+  readonly gateways: NetworkGateways
   /** Whether endpoints on the caller's node come first. */
   readonly nodeFirst: boolean
 }
@@ -77,6 +80,8 @@ interface Remote {
   readonly count: number
   readonly endpoint: Endpoint
   readonly gateways: readonly NetworkGateway[]
+  /** The weight of an endpoint that is addressed itself. */
+  readonly product: number
 }
 
 /** What some endpoints contribute to a load assignment. */
@@ -136,16 +141,15 @@ export function sliceTargets(endpoints: readonly Endpoint[], use: Use, snapshot:
 }
 
 /**
- * Filters, then groups (docs/resources.md, E4). A gateway forwards by SNI, which requires mutual TLS: endpoints that do not accept it on this
+ * Filters, then groups (docs/resources.md, E4). Endpoints behind gateways that do not pass calls on are left out. A gateway forwards by SNI, which requires mutual TLS: endpoints that do not accept it on this
  * port are left out behind gateways, and all of them if the caller sends plain text.
  */
 function targetsOf(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnapshot, traits: Traits): Targets {
-  const { port, isPlain, forwards, registry, nodeFirst } = use
+  const { port, isPlain, forwards, registry, gateways, nodeFirst } = use
   const { network, networkView: view, clusterNode = '', clusterId } = traits
   // Nodes of other clusters may have the same name.
   const isNear = ({ node, cluster = registry }: Endpoint) =>
     nodeFirst && clusterNode !== '' && node === clusterNode && (clusterId === '' || cluster === clusterId)
-  const gateways = snapshot.networkGateways
   const product = productOf(gateways)
   const direct = new Map<string, Target[]>()
   const remote = new Map<string, Remote>()
@@ -170,7 +174,7 @@ function targetsOf(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnaps
     } else if (!isPlain && takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) {
       const place = JSON.stringify([endpoint.network, cluster, endpoint.locality])
       const known = remote.get(place)
-      remote.set(place, known ? { ...known, count: known.count + 1 } : { count: 1, endpoint, gateways: behind })
+      remote.set(place, known ? { ...known, count: known.count + 1 } : { count: 1, endpoint, gateways: behind, product: product ?? 1 })
     }
   }
   return { direct: new Map([...direct].map(([locality, targets]) => [locality, new Run(targets)])), remote }
@@ -209,7 +213,7 @@ export function placedTargets(
   }
   for (const { direct } of used) for (const [locality, run] of direct) groupOf(locality).runs.push(run)
   const stays = forwards && (groups.size > 0 || traits.network === '')
-  for (const gateway of stays ? [] : gatewayTargets(used, snapshot)) groupOf(gateway.endpoint.locality).gateways.push(gateway)
+  for (const gateway of stays ? [] : gatewayTargets(used)) groupOf(gateway.endpoint.locality).gateways.push(gateway)
   const scale = fitting([...groups.values()])
   const localities = [...groups]
     .sort(([one], [other]) => compare(one, other))
@@ -229,16 +233,22 @@ export function placedTargets(
 }
 
 /** The gateways that stand for the endpoints behind them, each with its share of their weight. */
-function gatewayTargets(used: readonly Targets[], { networkGateways }: MeshSnapshot): Target[] {
+function gatewayTargets(used: readonly Targets[]): Target[] {
   const remote = new Map<string, Remote>()
   for (const targets of used)
     for (const [place, more] of targets.remote) {
       const known = remote.get(place)
       remote.set(place, known ? { ...known, count: known.count + more.count } : more)
     }
-  const product = productOf(networkGateways) ?? 1
-  return [...remote.values()].flatMap(({ count, endpoint, gateways }) =>
-    gateways.map((gateway) => ({ ...gateway, weight: (count * product) / gateways.length, isMutualTls: true, isGateway: true, endpoint })),
+  return [...remote.values()].flatMap(({ count, endpoint, gateways, product }) =>
+    gateways.map(({ address, port }) => ({
+      address,
+      port,
+      weight: (count * product) / gateways.length,
+      isMutualTls: true,
+      isGateway: true,
+      endpoint,
+    })),
   )
 }
 
@@ -258,26 +268,55 @@ function fitting(groups: readonly { readonly runs: readonly Run[]; readonly gate
   return { name: `${factor}`, of: (weight) => Math.max(1, Math.floor(weight * factor)) }
 }
 
-/**
- * Returns the networks with endpoints of a service that a caller does not reach because they accept mutual TLS on no port and stand behind
- * gateways, each with such endpoints.
- */
+/** An endpoint behind gateways of which none passes calls of its service, or of a subset (empty: of the whole), on, with the reason. */
+export interface Unpassed {
+  readonly endpoint: Endpoint
+  readonly subset: string
+  readonly reason: string
+}
+
+/** Endpoints that a caller does not reach because of the gateways that stand for them. */
+interface UnreachableEndpoints {
+  /** By network those that accept mutual TLS on no port. */
+  readonly unreachable: ReadonlyMap<string, readonly Endpoint[]>
+  readonly unpassed: readonly Unpassed[]
+}
+
+/** Returns the endpoints of a service with some subsets that a caller does not reach because of the gateways that stand for them (docs/resources.md, E4). */
 export function unreachableEndpoints(
   endpoints: readonly Endpoint[],
   service: Service,
+  subsets: readonly Subset[],
   registry: string,
   snapshot: MeshSnapshot,
   { network, networkView: view }: Traits,
-): ReadonlyMap<string, readonly Endpoint[]> {
-  const found = new Map<string, Endpoint[]>()
-  if (snapshot.networkGateways.size === 0) return found
-  const isLost = (endpoint: Endpoint) =>
-    endpoint.network !== network &&
-    gatewaysFor(snapshot.networkGateways, endpoint.network, endpoint.cluster ?? registry) !== undefined &&
-    (!view || view.has(endpoint.network)) &&
-    !service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
-  for (const endpoint of endpoints) if (isLost(endpoint)) append(found, endpoint.network, endpoint)
-  return found
+): UnreachableEndpoints {
+  const unreachable = new Map<string, Endpoint[]>()
+  const unpassed: Unpassed[] = []
+  if (snapshot.networkGateways.size === 0) return { unreachable, unpassed }
+  const whole = { name: '', labels: {} }
+  const reasons = new Map<readonly NetworkGateway[], (readonly [typeof whole, string])[]>()
+  const reasonsOf = (gateways: readonly NetworkGateway[]) => {
+    const refused = (of: readonly (typeof whole)[]) =>
+      of.flatMap((subset) => {
+        const reason = refusalByAll(gateways, service, subset.name, snapshot)
+        return reason === undefined ? [] : [[subset, reason] as const]
+      })
+    const ofWhole = refused([whole])
+    return ofWhole.length > 0 ? ofWhole : refused(subsets)
+  }
+  for (const endpoint of endpoints) {
+    const behind = endpoint.network === network ? undefined : gatewaysFor(snapshot.networkGateways, endpoint.network, endpoint.cluster ?? registry)
+    if (!behind || (view && !view.has(endpoint.network))) continue
+    if (!service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))) {
+      append(unreachable, endpoint.network, endpoint)
+      continue
+    }
+    let refused = reasons.get(behind)
+    if (!refused) reasons.set(behind, (refused = reasonsOf(behind)))
+    for (const [{ name, labels }, reason] of refused) if (labelsMatch(labels, endpoint.labels)) unpassed.push({ endpoint, subset: name, reason })
+  }
+  return { unreachable, unpassed }
 }
 
 /**

@@ -4,7 +4,6 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
-import type { Service } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {
   type VirtualHost,
@@ -16,14 +15,14 @@ import type { GatewayServer } from '../../config/kinds/gateway.ts'
 import { configKey } from '../../config/kinds.ts'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
-import { holderText, isTlsServer, portConflict, splitServerHost } from '../../model/gateway-ports.ts'
+import { holderText, isTlsServer, portConflict } from '../../model/gateway-ports.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
 import { isPlainHttp } from '../../model/protocol.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
-import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import { type Gateway, serviceKey } from '../../snapshot/objects.ts'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { coversService, isWildcardHost, passesMeshTls, refusalByHosts, serverHosts } from '../../snapshot/passed-on.ts'
+import type { MeshSnapshot, ServerHost } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Draft, Problem } from '../draft.ts'
@@ -50,7 +49,7 @@ interface ServerInUse {
   readonly server: GatewayServer
   readonly protocol: string
   /** Hosts with their namespace; the namespace `*` means any. */
-  readonly hosts: readonly { readonly namespace: string; readonly host: string }[]
+  readonly hosts: readonly ServerHost[]
   /** The port on which the proxy listens. */
   readonly listenPort: number
 }
@@ -71,8 +70,6 @@ interface PortPlan {
   readonly others: ServerInUse[]
 }
 
-const passesMeshTls = (use: ServerInUse): boolean => use.server.tls?.mode === 'AUTO_PASSTHROUGH'
-
 /** Assigns the servers of all Gateways that select the proxy to ports. Servers that cannot share a port are rejected. */
 function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; rejected: RejectedServer[] } {
   const ports = new Map<string, PortPlan>()
@@ -86,7 +83,7 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
         index,
         server,
         protocol: server.port.protocol.toUpperCase(),
-        hosts: server.hosts.map((host) => splitServerHost(host, gateway.namespace)),
+        hosts: serverHosts(server, gateway),
       }
       for (const listenPort of listenPorts(server, proxy)) {
         const use: ServerInUse = { ...given, listenPort }
@@ -205,7 +202,7 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
       enforcement === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : boundTargets(use, proxy, view, snapshot)
     return filters.length > 0 ? [{ enforcement, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
-  if (passesMeshTls(use)) return autoPassthroughChains(use, view, proxy, snapshot)
+  if (passesMeshTls(use.server)) return autoPassthroughChains(use, view, proxy, snapshot)
   if (isTlsServer(use)) return passthroughChains(use, proxy, view, snapshot)
   const filters = boundTargets(use, proxy, view, snapshot)
   return filters.length > 0 ? [{ enforcement: 'connection', filters }] : []
@@ -292,11 +289,10 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
  * rejects server names with a star inside.
  */
 function autoPassthroughChains(use: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
-  // What is local to clusters has no endpoints for callers of another one (docs/resources.md, E11).
-  const isOffered = ({ service }: ServiceState) => !isWildcardHost(service) && covers(use, service) && !isClusterLocal(service.hostname, snapshot)
+  const isOffered = ({ service }: ServiceState) => refusalByHosts(use.hosts, service, snapshot) === undefined
   return view.services.filter(isOffered).flatMap((state) =>
     state.service.ports
-      .filter((port) => port.protocol !== 'udp' && !state.service.external)
+      .filter((port) => port.protocol !== 'udp')
       .flatMap((port) =>
         [undefined, ...(view.ruleFor(state.service)?.subsets ?? [])].map((subset): ChainInit => {
           const cluster = sniCluster(port.number, subset?.name ?? '', state.service.hostname)
@@ -316,15 +312,10 @@ function autoPassthroughChains(use: ServerInUse, view: View, proxy: ProxyClass, 
   )
 }
 
-const isWildcardHost = ({ hostname }: Service): boolean => hostname.startsWith('*')
-
-const covers = ({ hosts }: ServerInUse, { namespace: own, hostname }: Service): boolean =>
-  hosts.some(({ namespace, host }) => (namespace === '*' || namespace === own) && hostCovers(host, hostname))
-
 /** What the services lose that {@link autoPassthroughChains} leaves out because their hosts are wildcards (docs/resources.md, G6). */
 function unofferedServices(use: ServerInUse, view: View): Problem[] {
-  if (!passesMeshTls(use)) return []
-  const left = view.services.filter(({ service }) => isWildcardHost(service) && !service.external && covers(use, service))
+  if (!passesMeshTls(use.server)) return []
+  const left = view.services.filter(({ service }) => isWildcardHost(service) && !service.external && coversService(use.hosts, service))
   return left.map(({ service }) => ({
     type: 'gateway',
     resource: `${use.gateway.namespace}/${use.gateway.name}`,

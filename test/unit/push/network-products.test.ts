@@ -1,6 +1,6 @@
 /**
  * Two and three clusters in networks with gateways, in products with subsets, several ports, locality, outlier detection, `distribute`, `exportTo`,
- * cluster-local hosts, machines that a Service or a ServiceEntry selects, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
+ * rules for their own namespace alone, cluster-local hosts, machines that a Service or a ServiceEntry selects, the hosts of AUTO_PASSTHROUGH servers who says what the gateways are, and how what they pass on is known. A call is followed from the load assignment of its caller through
  * the listeners and load assignments of the gateways to pods, and these are held against the rules (docs/resources.md, S3, S7, E3 to E11, G6, O10, O12).
  */
 import { fromBinary } from '@bufbuild/protobuf'
@@ -54,6 +54,8 @@ interface ClusterModel {
   readonly network: 'n1' | 'n2' | 'n3'
   /** The number of addresses of its gateway; it has none without any. */
   readonly gateways: number
+  /** How what its gateway passes on is known: by the labels of its pods, by its selector alone, or not. */
+  readonly knownBy: 'pods' | 'selector' | 'nothing'
   readonly pods: Readonly<Record<Served, readonly Pod[]>>
 }
 interface World {
@@ -67,6 +69,8 @@ interface World {
   readonly served: string
   readonly spread: 'none' | 'failover' | 'distribute'
   readonly hasSubsets: boolean
+  /** Whose rules, with subsets and the spread, are for callers of their own namespace alone. */
+  readonly ownRules: readonly Name[]
 }
 
 const pod = fc.record<Pod>({
@@ -87,6 +91,7 @@ const pods = fc.array(pod, { maxLength: 3 })
 const cluster = fc.record<ClusterModel>({
   network: fc.constantFrom('n1', 'n2', 'n3'),
   gateways: fc.constantFrom(0, 1, 1, 1, 2),
+  knownBy: fc.constantFrom('pods', 'pods', 'selector', 'nothing'),
   pods: fc.record({ a: pods, b: pods }),
 })
 const exported = fc.constantFrom<readonly string[]>([], [], ['*'], ['.'], ['mesh-system', '.'])
@@ -99,6 +104,7 @@ const worlds = fc.record<World>({
   served: fc.constantFrom('*.local', '*', 'shop/*', './*', hosts.a, hosts.c),
   spread: fc.constantFrom('none', 'failover', 'distribute'),
   hasSubsets: fc.boolean(),
+  ownRules: fc.subarray<Name>(['a', 'b', 'c'], { minLength: 0, maxLength: 1 }),
 })
 
 type Region = 'r1' | 'r2'
@@ -161,6 +167,7 @@ class Mesh {
     for (const [name, host] of Object.entries(hosts))
       object('DestinationRule', name, namespaceOf[name as Name], {
         host,
+        exportTo: world.ownRules.includes(name as Name) ? ['.'] : ['*'],
         subsets: world.hasSubsets ? ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })) : [],
         ...trafficPolicyOf(world),
       })
@@ -192,8 +199,8 @@ class Mesh {
 
   #setCluster(name: ClusterName, index: number, { clusters: all, exportTo }: World): void {
     const model = all[index]
-    const labels = model ? { 'topology.mesh.io/network': model.network } : {}
-    this.#document({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mesh-system', labels } }, name)
+    const networkLabel = model ? { 'topology.mesh.io/network': model.network } : {}
+    this.#document({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mesh-system', labels: networkLabel } }, name)
     const source = `Orchestrator/${name}`
     const { services } = this.#planner.state
     for (const each of served) {
@@ -204,8 +211,13 @@ class Mesh {
     const addresses = Array.from({ length: model?.gateways ?? 0 }, (_, at) => gatewayAddress(index, at))
     const outside = { addresses, ports: {}, gateway: { network: model?.network ?? '', port: 15_443 } }
     const tls: ServicePort = { number: 15_443, name: 'tls', protocol: 'tls', targetPort: 15_443 }
-    const service = { ...serviceOf(name, `edge-${name}`, 'mesh-system', { ports: [tls] }), outside }
-    services.set(source, `mesh-system/${service.hostname}`, addresses.length > 0 ? { service, slices: [] } : undefined)
+    const labels = { mesh: 'eastwest', cluster: name }
+    const selector = { [model?.knownBy === 'selector' ? 'mesh' : 'cluster']: model?.knownBy === 'selector' ? 'eastwest' : name }
+    const service = { ...serviceOf(name, `edge-${name}`, 'mesh-system', { ports: [tls], selector }), outside }
+    const proxy: Pod = { version: 'v1', locality: '', readiness: 'ready', proxied: true }
+    const endpoint = { ...endpointOf('a', proxy, `10.8.${index}.1`), namespace: 'mesh-system', labels }
+    const slices = slicesOf(model?.knownBy === 'pods' ? [endpoint] : [])
+    services.set(source, `mesh-system/${service.hostname}`, addresses.length > 0 ? { service, slices } : undefined)
   }
 
   #document(document: object, cluster = ''): void {
@@ -340,6 +352,23 @@ const isServed = ({ served, exportTo, local }: World, name: Name): boolean =>
   !local.includes(name) &&
   (served === '*' || (served === '*.local' && name !== 'c') || served === hosts[name] || (served === 'shop/*' && namespaceOf[name] === 'shop'))
 
+/** Whether the rule of a service counts for a viewer (V3). */
+const isRuled = ({ ownRules }: World, name: Name, viewer: string): boolean => !ownRules.includes(name) || namespaceOf[name] === viewer
+
+/** How the calls of a viewer to a service are spread. */
+const spreadFor = (world: World, name: Name, viewer: string): World['spread'] => (isRuled(world, name, viewer) ? world.spread : 'none')
+
+/** Whether a gateway passes a service and subset on that is known by its address for an endpoint of a network; so do gateways of which nothing is known. */
+function passes(world: World, network: string, address: string, name: Name, version: string): boolean {
+  const isGiven = world.said === 'gateways' && network === 'n2' && address === named
+  const at = world.clusters.findIndex((_, index) => address.startsWith(`192.0.${index + 1}.`))
+  return isGiven || world.clusters[at]?.knownBy === 'nothing' || isPassedOn(world, name, version)
+}
+
+/** Whether the servers of gateways pass a service and subset on, which their namespace sees (G6). */
+const isPassedOn = (world: World, name: Name, version: string): boolean =>
+  isServed(world, name) && (version === '' || isRuled(world, name, 'mesh-system'))
+
 const isSeen = ({ exportTo }: World, name: Name, viewer: string): boolean =>
   exportTo[name].length === 0 || exportTo[name].includes('*') || namespaceOf[name] === viewer
 
@@ -361,7 +390,7 @@ const pieces = 60
 const sumOf = (parts: readonly Part[]) => parts.reduce((sum, { weight }) => sum + weight, 0)
 
 /** What the rules make of the parts for callers of a region (E4, E6). */
-function expectedTargets({ spread }: World, parts: readonly Part[], region: Region): Targets {
+function expectedTargets(spread: World['spread'], parts: readonly Part[], region: Region): Targets {
   const patterned = (part: Part) => patternOf(part.locality, region)
   const used = spread === 'distribute' ? parts.filter((part) => patterned(part) !== undefined) : parts
   const rankOf = ({ locality }: Part) => (spread === 'failover' ? rank(locality, region) : 0)
@@ -394,30 +423,32 @@ function check(mesh: Mesh, world: World): void {
           expect(mesh.has(connection, `outbound|80||${hosts[name]}`), `${connection} ${name}`).to.equal(false)
           continue
         }
-        for (const version of world.hasSubsets ? ['', 'v1', 'v2'] : [''])
-          for (const port of ports) checkCall(mesh, world, { connection, caller, network, name, version, port })
+        for (const version of world.hasSubsets && isRuled(world, name, viewer) ? ['', 'v1', 'v2'] : [''])
+          for (const port of ports) checkCall(mesh, world, { connection, caller, viewer, network, name, version, port })
       }
 }
 
 interface Call {
   readonly connection: string
   readonly caller: number
+  readonly viewer: string
   readonly network: string
   readonly name: Name
   readonly version: string
   readonly port: ServicePort
 }
 
-function checkCall(mesh: Mesh, world: World, { connection, caller, network, name, version, port }: Call): void {
+function checkCall(mesh: Mesh, world: World, { connection, caller, viewer, network, name, version, port }: Call): void {
   const what = `${connection} ${name} ${version} ${port.number}`
   const all = candidates(world, name, version, caller)
   const parts = all.flatMap((each): Part[] => {
     const { locality } = each
-    const through = each.network === network ? [] : gatewaysOf(world, each)
-    if (through.length === 0) return [{ target: `${each.address}:${port.targetPort}`, locality, weight: pieces }]
+    const standing = each.network === network ? [] : gatewaysOf(world, each)
+    if (standing.length === 0) return [{ target: `${each.address}:${port.targetPort}`, locality, weight: pieces }]
+    const through = standing.filter((at) => passes(world, each.network, at, name, version))
     return each.proxied ? through.map((at) => ({ target: `${at}:15443`, locality, weight: pieces / through.length })) : []
   })
-  const wanted = expectedTargets(world, parts, regionOf(caller))
+  const wanted = expectedTargets(spreadFor(world, name, viewer), parts, regionOf(caller))
   const seen = mesh.targets(connection, `outbound|${port.number}|${version}|${hosts[name]}`)
   expect([...seen.keys()].sort(), what).to.deep.equal([...wanted.keys()].sort())
   for (const [target, { priority, share }] of wanted) {
@@ -430,12 +461,13 @@ function checkCall(mesh: Mesh, world: World, { connection, caller, network, name
     const at = world.clusters.findIndex((_, index) => target.startsWith(`192.0.${index + 1}.`))
     if (at < 0) continue
     const gateway = `router ${clusters[at]} mesh-system`
-    expect(mesh.passesOn(gateway, sni), `${what}: ${gateway}`).to.equal(isServed(world, name) ? sni : undefined)
-    if (!isServed(world, name)) continue
+    expect(mesh.passesOn(gateway, sni), `${what}: ${gateway}`).to.equal(isPassedOn(world, name, version) ? sni : undefined)
+    if (!isPassedOn(world, name, version)) continue
     const own = all.filter((each) => each.proxied && (each.network === world.clusters[at]?.network || gatewaysOf(world, each).length === 0))
     const passed = [...mesh.targets(gateway, sni).keys()].sort()
     // What gives them nothing is not applied (G6).
-    const given = world.spread === 'distribute' ? own.filter(({ locality }) => patternOf(locality, regionOf(at)) !== undefined) : own
+    const given =
+      spreadFor(world, name, 'mesh-system') === 'distribute' ? own.filter(({ locality }) => patternOf(locality, regionOf(at)) !== undefined) : own
     const pods = (given.length > 0 ? given : own).map(({ address }) => `${address}:${port.targetPort}`)
     if (own.length > 0) expect(passed, `${what}: ${gateway}`).to.deep.equal(pods.sort())
   }

@@ -14,7 +14,7 @@ const service = {
 const endpoint = { address: '10.0.0.1', namespace: 'shop', workload: 'a-1' } as Endpoint
 
 function told(lost: Endpoint, of: Service = service) {
-  const slice: UsableSlice = { endpoints: [], refused: [], odd: [], hidden: [], unreachable: new Map([['n2', [lost]]]) }
+  const slice: UsableSlice = { endpoints: [], refused: [], odd: [], hidden: [], unreachable: new Map([['n2', [lost]]]), unpassed: [] }
   return toldOf('eds', of, [slice]).map((outcome) => ('problem' in outcome ? outcome.problem?.objects : undefined))
 }
 
