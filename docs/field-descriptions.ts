@@ -123,7 +123,8 @@ const descriptions: Readonly<Record<string, string>> = {
   h2UpgradePolicy: 'Whether HTTP/1.1 is upgraded to HTTP/2.',
   header: 'The header to set.',
   headers: 'Changes to headers.',
-  'match.headers': 'What headers must be, by name. Of several lines of one header any may match; Envoys before 1.39 compare them as one text with commas.',
+  'match.headers':
+    'What headers must be, by name. Of several lines of one header any may match; Envoys before 1.39 compare them as one text with commas.',
   host: 'The name of the service.',
   hosts: 'The host names it is for.',
   'egress.hosts': 'The hosts to see, <namespace>/<host>.',

@@ -65,7 +65,8 @@ describe('a request that is passed on to the address that it was opened to', () 
 })
 
 describe('a header on several lines', () => {
-  const user = (value: string) => `{name: '${value}', match: [{headers: {x-user: {exact: '${value}'}}}], route: [{destination: {host: stock.example}}]}`
+  const user = (value: string) =>
+    `{name: '${value}', match: [{headers: {x-user: {exact: '${value}'}}}], route: [{destination: {host: stock.example}}]}`
   const documents = [
     entry('stock', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]'),
     document('VirtualService', 'stock', `{hosts: [stock.example], http: [${user('a,b')}, ${user('b')}]}`),
