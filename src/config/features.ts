@@ -296,6 +296,12 @@ export const variables = {
     meaning: 'name of this process in elections (the holder of its Leases); empty: the name of its machine, which in a cluster is that of its pod',
   },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: 'namespace of this process, where --namespace does not say it' },
+  POD_UID: {
+    type: 'string',
+    default: '',
+    meaning:
+      'UID of the pod POD_NAME of this process, which the Lease of this replica is owned by, so that it goes with the pod; empty, or with --orchconfig: it is owned by nobody',
+  },
   PILOT_XDS_IDENTITY_STREAMS: {
     type: 'integer',
     default: 10000,

@@ -33,6 +33,11 @@ export class LiveReplicas {
     return this.#dead.get(name)
   }
 
+  /** When this replica saw the Lease of another one change last; undefined: it is not listed. */
+  changedAt(name: string): number | undefined {
+    return this.#seen.get(name)?.since
+  }
+
   /**
    * Takes a list of all Leases. `keepers`: the replicas that entries named when it was asked for, which had Leases before that; `askedAt`: when that
    * was. Returns whether other replicas are dead now than before.

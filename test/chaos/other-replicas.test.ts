@@ -34,7 +34,7 @@ describe('replicas that ask each other', () => {
   }
   const others = (leases: Readonly<Record<string, string>>, ask?: typeof askReplica) => {
     const made = new OtherReplicas({ own: 'own', revision: '', key, ...(ask && { ask }) })
-    const rows = Object.entries({ own: '127.0.0.1:1', ...leases }).map(([name, address]) => ({ name, version: '1', address, revision: '' }))
+    const rows = Object.entries({ own: '127.0.0.1:3', ...leases }).map(([name, address]) => ({ name, version: '1', address, revision: '' }))
     made.listed(rows, 0, 0)
     return { made, rows }
   }
@@ -112,6 +112,25 @@ describe('replicas that ask each other', () => {
     expect(asked).to.deep.equal([11])
     renewed('later', presenceTimes.deadMs + 5000)
     expect(made.removable(presenceTimes.deadMs + presenceTimes.keptMs + 1).map(({ name }) => name)).to.deep.equal(['b'])
+  })
+
+  it('are not those whose address another one has: their processes are gone', async () => {
+    const { made, rows } = others({ a: '127.0.0.1:11', former: '127.0.0.1:11', 'own-before': '127.0.0.1:3', silent: '127.0.0.1:12' }, async () => [])
+    const renewed = (now: number) =>
+      made.listed(
+        rows.map((lease) => (lease.name === 'a' ? { ...lease, version: `${now}` } : lease)),
+        now,
+        now,
+      )
+    renewed(5000)
+    expect((await made.ask('slow')).replicas.map(({ name }) => name)).to.deep.equal(['a', 'silent'])
+    for (let now = 10_000; now <= presenceTimes.deadMs; now += 5000) renewed(now)
+    const { replicas } = await made.ask('slow')
+    expect(replicas.map(({ name, answered }) => [name, answered])).to.deep.equal([
+      ['a', true],
+      ['silent', false],
+    ])
+    expect(made.removable(presenceTimes.deadMs + presenceTimes.keptMs + 1).map(({ name }) => name)).to.include.members(['former', 'own-before'])
   })
 
   it('ask all that live, however many Leases of dead ones sort before theirs', async () => {

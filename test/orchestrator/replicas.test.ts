@@ -5,6 +5,7 @@
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import type { V1Lease } from '@kubernetes/client-node'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
 import { installChart, rolledOut, settled, shopDeployment } from '../harness/cluster-mesh.ts'
@@ -140,6 +141,12 @@ describe('three replicas of discovery', function () {
     const holder = cluster.kubectl(lease)
     const pod = leads(holder)
     expect(pod, holder).not.to.equal(undefined)
+    const leases = () =>
+      (JSON.parse(cluster.kubectl(['get', 'leases', '-n', 'mesh-system', '-o', 'json'])) as { items: V1Lease[] }).items.filter(({ metadata }) =>
+        metadata?.name?.startsWith(`mesh-replica-${pod}`),
+      )
+    const uid = cluster.kubectl(['get', 'pod', '-n', 'mesh-system', pod as string, '-o', 'jsonpath={.metadata.uid}'])
+    expect(leases().flatMap(({ metadata }) => metadata?.ownerReferences)).to.deep.equal([{ apiVersion: 'v1', kind: 'Pod', name: pod, uid }])
     cluster.kubectl(['delete', 'pod', '-n', 'mesh-system', pod as string, '--grace-period', '0', '--force'])
     cluster.apply('{apiVersion: v1, kind: Namespace, metadata: {name: later}}')
     await until('the roots in a new namespace', () => {
@@ -153,5 +160,12 @@ describe('three replicas of discovery', function () {
     await allServed()
     await hasLast()
     expect(calls().failures).to.deep.equal([])
+    // Its Lease went with its pod, so that nobody misses its proxies, which are at others.
+    await until('the Lease to be gone', () => leases().length === 0)
+    const [asked] = discovery()
+    await until('an answer of all', () => {
+      const page = cluster.kubectl(['exec', '-n', 'mesh-system', asked as string, '--', 'pilot-discovery', 'request', 'GET', '/debug/syncz'])
+      return !page.includes('"answered": false') && pods('web', 'shop').every((name) => page.includes(name))
+    })
   })
 })

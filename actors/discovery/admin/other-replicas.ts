@@ -60,8 +60,9 @@ export class OtherReplicas {
   listed(leases: PresenceAnswer, askedAt: number, now: number): void {
     this.#live.listed(leases, [], askedAt, now)
     const { own, revision } = this.#parts
+    const places = this.#places(leases)
     this.#others = leases
-      .filter((lease) => lease.name !== own && (lease.revision ?? '') === revision)
+      .filter(({ name, address = '', revision: of = '' }) => name !== own && of === revision && this.#changedAt(name) >= (places.get(address) ?? 0))
       .sort((one, other) => (one.name < other.name ? -1 : 1))
   }
 
@@ -73,6 +74,18 @@ export class OtherReplicas {
   /** The Leases that nobody renews any more. */
   removable(now: number): PresenceAnswer {
     return this.#live.removable(new Set(), now)
+  }
+
+  /** When the Lease of a replica changed last that has an address, by address. Another one with that address has gone: its own does not change any more. */
+  #places(leases: PresenceAnswer): Map<string, number> {
+    const places = new Map<string, number>()
+    for (const { name, address = '' } of leases) if (address !== '') places.set(address, Math.max(places.get(address) ?? 0, this.#changedAt(name)))
+    return places
+  }
+
+  /** The Lease of this replica is always the later one. */
+  #changedAt(name: string): number {
+    return name === this.#parts.own ? Number.POSITIVE_INFINITY : (this.#live.changedAt(name) ?? 0)
   }
 
   /** Asks all others at once. Resolves within the bounds; which of them have not answered is in the answer. */

@@ -18,5 +18,12 @@ export function givenPresence({ registrationApi: api }: MainCluster, given: Disc
   const name = (features.POD_NAME || hostname()).toLowerCase().replace(/[^a-z0-9-]+/g, '-')
   const replica = `${name.slice(0, longestName)}-${randomBytes(4).toString('hex')}`
   const { POD_NAMESPACE, MESH_DOMAIN: domain, REVISION: revision } = features
-  return new ReplicaPresence({ api, replica, namespace: given.namespace || POD_NAMESPACE, domain, revision })
+  const namespace = given.namespace || POD_NAMESPACE
+  return new ReplicaPresence({ api, replica, namespace, domain, revision, pod: podOf(namespace, given, features) })
+}
+
+/** The pod of this process in that namespace of the cluster; undefined: it is in none, or is not told which. An owner elsewhere would have its Lease deleted. */
+function podOf(namespace: string, { orchconfig }: DiscoveryOptions, { POD_NAME: name, POD_NAMESPACE, POD_UID: uid }: Features) {
+  const isTold = name !== '' && uid !== ''
+  return isTold && orchconfig === '' && namespace === POD_NAMESPACE ? { name, uid } : undefined
 }

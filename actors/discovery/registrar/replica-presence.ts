@@ -25,6 +25,8 @@ export interface PresenceParts {
   readonly replica: string
   readonly domain: string
   readonly revision: string
+  /** The pod that owns the Lease, so that the orchestrator deletes it when there is no such pod any more; undefined: none. */
+  readonly pod?: { readonly name: string; readonly uid: string } | undefined
 }
 
 /** The presence of this replica. */
@@ -105,13 +107,14 @@ export class ReplicaPresence {
   }
 
   async #create(): Promise<V1Lease> {
-    const { api, namespace, replica } = this.#parts
+    const { api, namespace, pod, replica } = this.#parts
     const spec = await this.#spec()
     const annotations = {
       [this.#annotation('revision')]: this.#parts.revision,
       ...(this.address !== '' && { [this.#annotation('address')]: this.address }),
     }
-    const metadata = { name: `${prefix}${replica}`, namespace, labels: { [this.#label]: 'true' }, annotations }
+    const owners = pod && { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', ...pod }] }
+    const metadata = { name: `${prefix}${replica}`, namespace, labels: { [this.#label]: 'true' }, annotations, ...owners }
     return api.call(
       this.#name('create'),
       (library) => library.CoordinationV1Api,
