@@ -83,7 +83,7 @@ export class ConfiguredSources {
     if (JSON.stringify(running) === JSON.stringify(source)) return
     this.#running.set(name, source)
     this.#log('source').info(`the settings of ${source.address} have changed: the actor ${name} is started again`)
-    this.#supervisor?.kill(name)
+    this.#supervisor?.restart(name)
   }
 
   #start(name: string, source: ConfigSource): void {

@@ -52,6 +52,9 @@ interface Child {
   left: Promise<void> | undefined
 }
 
+/** Why an actor ends that is restarted on purpose. */
+const orderly: WireError = { name: 'Restarted', message: 'the actor is started again', stack: '' }
+
 /** Supervises actors and the links between them. */
 export class Supervisor {
   readonly #children = new Map<string, Child>()
@@ -231,6 +234,11 @@ export class Supervisor {
     return actor !== undefined
   }
 
+  /** Ends an actor at once, to start it with what it is given now. That counts as no failure; what it announced stays until it has told all again. */
+  restart(name: string): void {
+    this.#children.get(name)?.actor?.kill(orderly)
+  }
+
   /** Drains actors in the order of their kinds, each for at most `deadlineMs`, then ends them. */
   async drain(kindsInOrder: readonly string[], deadlineMs: number): Promise<void> {
     this.#stopping = true
@@ -298,14 +306,19 @@ export class Supervisor {
       this.#notify()
       return
     }
-    const delay = child.record.ended(monotonicMs(), error)
     child.state = 'restarting'
     child.notes = new Map()
-    const { restarts } = child.record
-    this.#log('default').error(`actor ${child.spec.name} ended, starts again in ${delay} ms: ${error.message}`, { restarts })
-    this.#log('default').debug(error.stack)
-    child.timer = after(delay, () => this.#spawn(child))
+    child.timer = after(error === orderly ? this.#policy.firstMs : this.#failed(child, error), () => this.#spawn(child))
     this.#notify()
+  }
+
+  /** Records and tells that an actor has failed. Returns the delay before its restart, in milliseconds. */
+  #failed({ spec, record }: Child, error: WireError): number {
+    const delay = record.ended(monotonicMs(), error)
+    const { restarts } = record
+    this.#log('default').error(`actor ${spec.name} ended, starts again in ${delay} ms: ${error.message}`, { restarts })
+    this.#log('default').debug(error.stack)
+    return delay
   }
 
   /** Pings the actors on worker threads, and ends those whose answer is overdue. */

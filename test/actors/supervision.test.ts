@@ -96,6 +96,19 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(ticks() - before).to.be.at.most((performance.now() - since) / 5 + 2)
     })
 
+    it('that are restarted on purpose have not failed, and lose nothing of their links', async () => {
+      start()
+      for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
+      supervisor.connect('troubled/0', 'troubled/1')
+      await supervisor.started()
+      const before = state('troubled/0')?.startedAt ?? 0
+      supervisor.restart('troubled/0')
+      await until('the new link', async () => (await supervisor.ask<string[]>('troubled/1', 'events')).length === 3)
+      await until('the actor', () => state('troubled/0')?.state === 'running')
+      expect(state('troubled/0')?.startedAt).to.be.greaterThan(before)
+      expect(state('troubled/0')).to.include({ health: 'well', ends: 0, restarts: 0, lastError: undefined })
+    })
+
     it('log with the configured levels, also after a restart', async () => {
       start()
       said = []

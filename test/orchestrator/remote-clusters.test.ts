@@ -305,6 +305,42 @@ describe('another cluster of the mesh', () => {
     await until('their end', async () => (await rows()).length === 2)
   })
 
+  it('that its id does not lead to any more loses its streams, whose tokens the other one does not know, and the change is no error', async () => {
+    const other = await TestCluster.start()
+    try {
+      other.stopControllers()
+      other.apply(...shop, service('web'), service('elsewhere'), slice('elsewhere', '10.3.0.1'))
+      const headersOf = (cluster: TestCluster) => {
+        const token = cluster.kubectl(['create', 'token', 'cart', '-n', 'shop', '--audience', 'mesh-ca']).trim()
+        return { authorization: `Bearer ${token}`, clusterid: 'far' }
+      }
+      const former = headersOf(far)
+      const stream = discovery.open(former)
+      await until('clusters', () => stream.responses.has(clusterType))
+      write({ far: readFileSync(other.roleConfig(), 'utf8') })
+      await until('the end of the stream', () => stream.closed !== undefined)
+      expect(stream.closed?.details).to.equal('the cluster that vouches for the caller is none of the mesh any more')
+      await discovery.service.output.says(
+        /warn\s+.*the cluster far is another one than before: the uid of its namespace kube-system is \S+, it was \S+;/,
+      )
+      const again = discovery.open(former)
+      await until('a refusal', () => again.closed !== undefined)
+      expect(again.closed?.details).to.equal('authentication failure')
+      await has(local, 'elsewhere', ['10.3.0.1'])
+      await has(local, 'only-far', undefined)
+      const its = discovery.open(headersOf(other))
+      await until('clusters of a proxy of the other one', () => its.responses.has(clusterType))
+      discovery.service.output.lacks(/error\s.*actor source.* ended, starts again/)
+      its.close()
+    } finally {
+      write({ far: configOf() })
+      await until('the cluster', async () =>
+        (await rows()).some(({ name, server, isComplete }) => name === 'far' && server === far.server && isComplete),
+      )
+      await other.dispose()
+    }
+  })
+
   it('leaves with its secret alone, with all that it had, and its proxies have no streams and no certificates any more', async () => {
     await has(local, 'only-far', ['10.2.0.2'])
     const token = far.kubectl(['create', 'token', 'cart', '-n', 'shop', '--audience', 'mesh-ca']).trim()

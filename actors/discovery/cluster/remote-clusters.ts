@@ -69,7 +69,7 @@ interface Running {
   remote: RemoteCluster
   readonly actor: string
   readonly api: ClusterApi
-  readonly reviews: TokenReviews
+  reviews: TokenReviews
   readonly since: number
   /** When its actor was last started, in monotonic milliseconds. */
   startedAt: number
@@ -307,13 +307,24 @@ export class RemoteClusters {
     while (isCurrent()) {
       try {
         const uid = await (this.#parts.uidOf ?? clusterUid)(api)
-        if (uid !== undefined && isCurrent()) this.#uids.set(id, { text, uid })
+        if (uid !== undefined && isCurrent()) this.#identified(id, { text, uid })
         return this.#settled()
       } catch (error) {
         this.#log.debug(`what the cluster ${id} is known by cannot be read: ${(error as Error).message}`)
         await pause(times.identifyMs)
       }
     }
+  }
+
+  /** Notes what a cluster is known by. Where it is another one than before, the former one vouches for nobody any more (docs/identity.md, I12). */
+  #identified(id: string, known: { readonly text: string; readonly uid: string }): void {
+    const before = this.#uids.get(id)?.uid
+    this.#uids.set(id, known)
+    if (before === undefined || before === known.uid) return
+    this.#log.warn(
+      `the cluster ${id} is another one than before: the uid of its namespace kube-system is ${known.uid}, it was ${before}; the streams of the proxies of the former one end`,
+    )
+    void this.#supervisor?.askAll('xds-writer', 'clusterReplaced', id)
   }
 
   /** Reads the Secrets that changed, for a while; then the rest in further turns, which end with {@link #settled}. Returns whether all are read. */
@@ -351,10 +362,10 @@ export class RemoteClusters {
   #start(remote: RemoteCluster): void {
     const actor = this.#actorOf?.(remote.id)
     if (!actor) return
-    const { log, settings, reviewMetrics } = this.#parts
+    const { log, settings } = this.#parts
     const api = new ClusterApi({ access: () => this.#access(remote.id) }, settings, reviewMs, remoteReviewBytes)
     api.logTo(log('klog'))
-    const reviews = new TokenReviews(clusterReviews(api), log, reviewMetrics, ` of the cluster ${remote.id}`)
+    const reviews = this.#reviewsOf(remote.id, api)
     const now = monotonicMs()
     this.#running.set(remote.id, {
       ...{ remote, api, reviews, actor: actor.spec.name, since: now, startedAt: now },
@@ -363,6 +374,11 @@ export class RemoteClusters {
     this.#log.info(`the cluster ${remote.id} is followed (Secret ${remote.secret}, ${remote.access.server})`)
     this.#supervisor?.start(actor.spec, actor.peers)
     void this.#identify(remote.id, remote.text, api)
+  }
+
+  #reviewsOf(id: string, api: ClusterApi): TokenReviews {
+    const { log, reviewMetrics } = this.#parts
+    return new TokenReviews(clusterReviews(api), log, reviewMetrics, ` of the cluster ${id}`)
   }
 
   /** Goes on with a cluster. One that is reached otherwise is read again by another incarnation of its actor; its objects stay until then. */
@@ -380,7 +396,9 @@ export class RemoteClusters {
       const { id, secret, access } = running.remote
       this.#log.info(`the connection to the cluster ${id} has changed (Secret ${secret}, ${access.server}): it is read again`)
       running.api.reconnect()
-      this.#supervisor?.kill(running.actor)
+      // Its verdicts are of the server before.
+      running.reviews = this.#reviewsOf(id, running.api)
+      this.#supervisor?.restart(running.actor)
       void this.#identify(id, running.remote.text, running.api)
     }).unref()
   }

@@ -14,7 +14,6 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { checkEvery } from '../../runtime/timers.ts'
-import { clusterOfActor } from '../given/sources.ts'
 import { type Authenticated, type Authentication, isRefused } from './authentication.ts'
 import type { Connection } from './connection.ts'
 
@@ -89,10 +88,9 @@ export class Callers {
     for (const connection of open) this.connected(connection)
   }
 
-  /** What follows another cluster was removed: ends the streams of the callers for whom that cluster vouches (docs/identity.md, I12). */
-  forgotten({ name }: Peer, open: Iterable<Connection>): void {
-    const cluster = clusterOfActor(name)
-    for (const { caller, stream } of cluster === undefined ? [] : open)
+  /** What follows another cluster was removed, or follows one in its place: ends the streams of the callers for whom that cluster vouches (docs/identity.md, I12). */
+  vouchedNoMore(cluster: string, open: Iterable<Connection>): void {
+    for (const { caller, stream } of open)
       if (caller?.cluster?.isOwn === false && caller.cluster.id === cluster)
         stream.end(status.unauthenticated, 'the cluster that vouches for the caller is none of the mesh any more')
   }

@@ -44,6 +44,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { clusterOfActor } from '../given/sources.ts'
 import { TokenChecks } from '../tokens/token-checks.ts'
 import { reviewedByCluster } from '../tokens/token-reviewer.ts'
 import { Acknowledgements } from './acknowledgements.ts'
@@ -161,6 +162,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.asks = {
       ...connectionAnswers(this.#connections, this.#sessionParts, () => this.#push.digest),
       ...this.#releases.answers,
+      clusterReplaced: (cluster: string) => this.#callers.vouchedNoMore(cluster, this.#connections.values()),
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
@@ -303,7 +305,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   forgotten(peer: Peer): void {
     this.#wakeDue(this.#secrets.forgotten(peer), monotonicMs())
-    this.#callers.forgotten(peer, this.#connections.values())
+    const cluster = clusterOfActor(peer.name)
+    if (cluster !== undefined) this.#callers.vouchedNoMore(cluster, this.#connections.values())
   }
 
   receive(command: Message, from: Peer): void {

@@ -29,6 +29,9 @@ function following(turnMs = Number.POSITIVE_INFINITY, uidOf: () => Promise<strin
   const lines: string[] = []
   const started: string[] = []
   const stopped: string[] = []
+  const restarted: string[] = []
+  /** What was asked of actors. */
+  const told: string[] = []
   const api = {
     followed(_: unknown, each: ResourceEvents<RemoteSecret>) {
       events.push(each)
@@ -46,14 +49,15 @@ function following(turnMs = Number.POSITIVE_INFINITY, uidOf: () => Promise<strin
     changed: () => new Promise(() => {}),
     states: () => [],
     start: ({ name }: { name: string }) => started.push(name),
-    kill: () => true,
+    restart: (name: string) => void restarted.push(name),
+    askAll: async (...asked: string[]) => void told.push(asked.join(' ')),
     stop: async (name: string) => void stopped.push(name),
   }
   clusters.follow(supervisor as unknown as Supervisor, (id) => ({ spec: { name: id }, peers: [] }) as unknown as LateActor)
   const [first] = events as [ResourceEvents<RemoteSecret>]
   for (const each of events) each.complete()
   return {
-    ...{ clusters, lines, started, stopped },
+    ...{ clusters, lines, started, stopped, restarted, told },
     given(texts: Readonly<Record<string, string>>) {
       const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
       const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data }, false)
@@ -126,6 +130,27 @@ describe('one cluster under two ids', () => {
     expect([started, stopped]).to.deep.equal([['west', 'east'], ['east']])
     expect(clusters.troubles[0]).to.contain('cluster east: it is the cluster west, by the uid')
     clusters.close()
+  })
+
+  it('whose id leads to another one now ends the streams of its proxies, and says so once; one that is only reached otherwise does not', async () => {
+    const { clusters, lines, restarted, told, given } = following(undefined, uids(['own uid', 'uid', 'other uid']))
+    given({ west: kubeconfig('https://10.0.0.1') })
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    given({ west: kubeconfig('https://10.0.0.2') })
+    await until('the writers to be told', () => told.length > 0)
+    expect([restarted, told]).to.deep.equal([['west'], ['xds-writer clusterReplaced west']])
+    expect(lines.filter((line) => line.includes('is another one'))).to.deep.equal([
+      'the cluster west is another one than before: the uid of its namespace kube-system is other uid, it was uid; the streams of the proxies of the former one end',
+    ])
+    clusters.close()
+    const same = following(undefined, uids(['own uid', 'uid', 'uid']))
+    same.given({ west: kubeconfig('https://10.0.0.1') })
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    same.given({ west: kubeconfig('https://10.0.0.2') })
+    await until('it to be read again', () => same.restarted.length > 0)
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(same.told).to.deep.equal([])
+    same.clusters.close()
   })
 
   it('is refused where it is the own one', async () => {
