@@ -22,6 +22,7 @@ import { OwnInstances } from './classes/own-instances.ts'
 import { classOf } from './classes/proxy-class.ts'
 import { type Refusal, Refusals, type RefusedResource, type WithdrawnFrom } from './classes/refusals.ts'
 import type { ServedClass } from './classes/served-class.ts'
+import { type SeenWorkload, Unselected } from './classes/unselected.ts'
 import { GroupBuilder } from './group-builder.ts'
 
 /**
@@ -250,14 +251,53 @@ export class Planner {
     return [...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : [])]
   }
 
-  /** Those keys of policies, Gateways and Sidecars that are there and select none of the connected proxies. Takes time for each class. */
+  /**
+   * Those keys of policies, Gateways, Sidecars and EnvoyFilters that are there and select none of the connected proxies; of EnvoyFilters also those that have no patch for the version and
+   * metadata of any. Takes time for each class.
+   */
   selectingNone(keys: readonly string[]): string[] {
     const left = new Set(keys.filter((key) => this.state.object(key) !== undefined))
     for (const { proxyClass } of this.#classes) {
       if (left.size === 0) break
       for (const key of this.#selecting(proxyClass)) left.delete(key)
+      for (const filter of proxyClass.traits.filters) left.delete(configKey(filter))
     }
+    // A proxy that refused all patches of an EnvoyFilter is selected by it.
+    if (left.size > 0) for (const { key } of this.withdrawn()) left.delete(key)
     return [...left]
+  }
+
+  /** Finds the keys of the objects that select neither a connected proxy nor another workload that is known. Yields after each piece of work, a millisecond at most. */
+  *selectingNothing(): Generator<undefined, string[]> {
+    const { snapshot } = this
+    const left = new Unselected(snapshot)
+    for (const workload of this.#knownWorkloads(snapshot)) {
+      if (left.isEmpty) break
+      if (workload) left.take(workload)
+      else yield
+    }
+    return left.keys.filter((key) => this.state.object(key) !== undefined)
+  }
+
+  /** The connected proxies, the endpoints of services, and the pods; undefined after every hundredth. */
+  *#knownWorkloads({ services, pods }: MeshSnapshot): Generator<SeenWorkload | undefined> {
+    let taken = 0
+    const isPause = () => ++taken % 100 === 0
+    for (const { node } of this.#classes.proxies) {
+      yield { type: node.type, namespace: node.namespace, labels: this.labelsOf(node) }
+      if (isPause()) yield undefined
+    }
+    for (const states of services.values())
+      for (const { endpoints } of states)
+        for (const endpoint of endpoints) {
+          yield endpoint
+          if (isPause()) yield undefined
+        }
+    for (const known of pods.values())
+      for (const pod of known) {
+        yield pod
+        if (isPause()) yield undefined
+      }
   }
 
   /** Takes all events so far into a new snapshot and builds what changed. `now` is in monotonic milliseconds. Returns the changes. */

@@ -54,6 +54,7 @@ import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
 import { type MadePush, PushReports } from './push-report.ts'
 import { PushSchedule } from './push-schedule.ts'
 import { ServedObjects } from './served-objects.ts'
+import { UnselectedAtStart } from './unselected-at-start.ts'
 import { WantedKeys } from './wanted-keys.ts'
 import { WithdrawnObjects } from './withdrawn-objects.ts'
 import { Writers } from './writers.ts'
@@ -78,6 +79,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #writers: Writers
   readonly #proxies: Proxies
   readonly #reports = new PushReports()
+  readonly #unselected: UnselectedAtStart
   readonly #published: PublishedObjects
   readonly #withdrawn: WithdrawnObjects
   readonly #analyzed: AnalyzedMesh
@@ -109,6 +111,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const { PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX, PILOT_ENABLE_EDS_DEBOUNCE } = features
     this.#context = context
     this.#planner = makePlanner(context, this.#faults)
+    this.#unselected = new UnselectedAtStart(this.#planner, context.log('processing'))
     this.#processing = new ProcessingMetrics(context.metrics, this.#planner)
     const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
     this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
@@ -180,6 +183,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     switch (message.type) {
       case 'ProxyConnected':
         this.#connect(message, from as Peer<WriterCommand>)
+        this.#unselected.connected()
         this.#sendLater()
         return
       case 'ProxyDisconnected':
@@ -235,7 +239,17 @@ class PushQueue implements Behaviour<Message, Sent> {
   async drain(): Promise<void> {
     this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#reports, this.#withdrawn, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
+    for (const part of [
+      this.#schedule,
+      this.#reports,
+      this.#withdrawn,
+      this.#keys,
+      this.#preparation,
+      this.#removals,
+      this.#retries,
+      this.#unselected,
+    ])
+      part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */

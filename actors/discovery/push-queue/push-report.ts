@@ -15,7 +15,14 @@ const idleMs = 1000
 const unknown: Partial<ConfigObject> = {}
 
 /** The kinds of which it is told that an object selects no connected proxy. */
-const selecting: ReadonlySet<string> = new Set(['AuthorizationPolicy', 'Gateway', 'PeerAuthentication', 'RequestAuthentication', 'Sidecar'])
+const selecting: ReadonlySet<string> = new Set([
+  'AuthorizationPolicy',
+  'EnvoyFilter',
+  'Gateway',
+  'PeerAuthentication',
+  'RequestAuthentication',
+  'Sidecar',
+])
 
 /** The parts of a published push that its maker knows. */
 export interface MadePush {

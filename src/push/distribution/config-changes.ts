@@ -65,7 +65,7 @@ function together(first: Change, last: Change): Change {
 }
 
 /** Names the object of a key: `VirtualService shop/reviews`. */
-function nameOfKey(key: string): string {
+export function nameOfKey(key: string): string {
   const [kind = '', namespace = '', ...name] = key.split('/')
   return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name.join('/')}`
 }
