@@ -1,5 +1,6 @@
 // Builds the package into dist/, and that of the agent alone into dist-agent/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
 // Bundled because a thread would look for, read and link up to three hundred modules otherwise.
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -77,6 +78,10 @@ const ofPlugins = plugins.flatMap(({ name, folder, modules }) =>
 )
 // Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other. What a thread runs is one file,
 // without pieces that others share: a thread would look for and link a hundred of them (docs/decisions.md, "Packaging").
+/** The commit that is built, with `-dirty` where files of it are changed; undefined outside a clone, and without git. */
+const revision = existsSync(join(root, '.git'))
+  ? spawnSync('git', ['describe', '--always', '--dirty', '--abbrev=40', '--exclude=*'], { cwd: root, encoding: 'utf8' }).stdout?.trim() || undefined
+  : undefined
 /** What the agent consists of, below dist/. */
 const ofAgent = []
 for (const { entryPoints, splitting = true, isOfAgent = false } of [
@@ -98,7 +103,7 @@ for (const { entryPoints, splitting = true, isOfAgent = false } of [
     // These find files of their own beside them, or are loaded by name.
     external: ['piscina', 'typescript'],
     // The command-line library looks for its version.
-    define: { __dirname: 'import.meta.dirname' },
+    define: { __dirname: 'import.meta.dirname', BUILT_REVISION: JSON.stringify(revision) ?? 'undefined' },
     write: false,
     banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
     minifyWhitespace: true,

@@ -2,6 +2,9 @@
 // biome-ignore lint/style/noRestrictedImports: reads a file of this package
 import { readFileSync } from 'node:fs'
 
+/** The commit that the code was built from (`protocols/build.js`); not declared where sources run, and undefined where it was built outside a clone. */
+declare const BUILT_REVISION: string | undefined
+
 /** Build information as `version` prints it. */
 export interface BuildInfo {
   readonly version: string
@@ -16,7 +19,7 @@ export function buildInfo(): BuildInfo {
   const version = packageVersion()
   return {
     version,
-    revision: process.env.MESH_BUILD_REVISION ?? cloneRevision() ?? 'unknown',
+    revision: process.env.MESH_BUILD_REVISION ?? (typeof BUILT_REVISION === 'string' ? BUILT_REVISION : cloneRevision()) ?? 'unknown',
     runtime: `node ${process.version}`,
     status: process.env.MESH_BUILD_STATUS ?? 'Source',
     tag: version,
@@ -25,7 +28,7 @@ export function buildInfo(): BuildInfo {
 
 /**
  * Returns the commit that a clone is at, when its sources are what runs; changes of them since are not looked for. Undefined elsewhere, for built code too,
- * which may be of an earlier commit.
+ * which may be of an earlier commit: it has its own.
  */
 function cloneRevision(): string | undefined {
   if (!import.meta.url.endsWith('/src/cli/build-info.ts')) return undefined

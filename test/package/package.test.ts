@@ -111,6 +111,19 @@ describe('the package', () => {
     expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
   })
 
+  it('says which commit it was made from', function () {
+    const { status, stdout: commit } = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' })
+    if (status !== 0 || !existsSync(join(root, '.git'))) return this.skip()
+    for (const [where, name] of [
+      [folder, 'pilot-discovery'],
+      [folder, 'pilot-agent'],
+      [agentFolder, 'pilot-agent'],
+    ] as const) {
+      const { stdout } = spawnSync(join(where, 'node_modules/.bin', name), ['version'], { encoding: 'utf8', cwd: where })
+      expect(/ GitRevision:"([0-9a-f]*)(-dirty)?"/.exec(stdout)?.[1], `${where}: ${stdout}`).to.equal(commit.trim())
+    }
+  })
+
   it('has one file for what a thread runs, which loads no other of the package', () => {
     const loaded = files.filter((file) => /^dist\/bin\/[\w-]+-(thread|task)\.js$/.test(file))
     expect(loaded).to.include.members(
