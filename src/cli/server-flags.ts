@@ -125,6 +125,7 @@ export const explainFlags = {
     description: 'header of the request, <name>:<value>; may be repeated; host replaces the host of the URL, but not the server name of TLS',
   }),
   sni: text({ default: '', description: 'server name of the TLS connection; the host of the URL when not given' }),
+  'source-ip': text({ default: '', description: 'address of the client of a gateway, for its policies on ipBlocks' }),
 }
 
 const whichProxy = 'its name <pod>.<namespace>, or any part of its name or node id that no other proxy has'

@@ -10,6 +10,10 @@ export interface ServiceInstance {
   readonly targetPort: number
 }
 
+/** The host of a service that a workload serves at a port (0: at any); empty: there is none. */
+export const servedHost = (instances: readonly ServiceInstance[], port: number): string =>
+  instances.find(({ service, targetPort }) => (port === 0 || targetPort === port) && !service.hostname.startsWith('*'))?.service.hostname ?? ''
+
 /**
  * Returns the labels of a proxy (docs/resources.md, O2): those of its pod; where no pod is known, those of its node metadata; otherwise those
  * of its first instance's endpoint.

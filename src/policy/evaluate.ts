@@ -23,6 +23,8 @@ export interface EvaluationContext {
   /** Whether the client address may be taken from a header: proxies in front of this one are trusted. */
   readonly trustsForwarded: boolean
   readonly optOuts: OptOuts
+  /** The host of the request, if none was given and it was taken from what the proxy serves; empty: it is as it was given. */
+  readonly takenHost: string
   /** Called for each comparison with the approximate number of characters to compare; may throw. */
   spend?(characters: number): void
   /** Whether a policy is a dry run: it is evaluated and reported, and not enforced. */
@@ -37,7 +39,7 @@ export interface Considered {
   readonly action: string
   readonly dryRun: boolean
   readonly matched: boolean
-  /** The condition that did not match, and whether hosts were judged without one; empty if all matched by what was given. */
+  /** The condition that did not match, and what the rule is on that was not given; empty if all matched by what was given. */
   readonly because: string
 }
 
@@ -90,14 +92,35 @@ function evaluatePolicy(policy: AuthorizationPolicy, action: Action, request: De
   return (policy.spec.rules ?? []).map((rule, index) => {
     const resolved = resolveRule(rule, policy.namespace)
     const because = mismatch(resolved, action === 'ALLOW', request, context)
-    return { ...common, rule: index, matched: because === undefined, because: [because ?? [], withoutHost(resolved, request)].flat().join('; ') }
+    return {
+      ...common,
+      rule: index,
+      matched: because === undefined,
+      because: [because ?? [], notGiven(resolved, request, context)].flat().join('; '),
+    }
   })
 }
 
-/** What is said of a rule on hosts where a request was described without one, which no request is sent without. */
-function withoutHost({ from, to, when }: Rule, { protocol, host }: DescribedRequest): string[] {
-  const isOnHosts = [...from.flat(), ...to.flat(), ...when].some(({ attribute }) => attribute.type === 'host')
-  return protocol === 'http' && host === '' && isOnHosts ? ['no host was given, and this rule is on hosts: name the host'] : []
+const attributesOf = ({ from, to, when }: Rule): Attribute[] => [...from.flat(), ...to.flat(), ...when].map(({ attribute }) => attribute)
+
+/** Whether a rule is on the address that a connection comes from, or that of the client behind it. */
+const isOnSource = (rule: Rule): boolean => attributesOf(rule).some((attribute) => attribute.type === 'ip' && attribute.of !== 'destination')
+
+/** Whether a policy has a rule on the address that a connection comes from, or that of the client behind it. */
+export const looksAtSource = (policy: AuthorizationPolicy): boolean =>
+  !isStandIn(policy) && (policy.spec.rules ?? []).some((rule) => isOnSource(resolveRule(rule, policy.namespace)))
+
+/** What is said of a rule on something that every request or connection has, and that this one was described without. */
+function notGiven(rule: Rule, { protocol, host, sourceIp, remoteIp, destinationPort }: DescribedRequest, { takenHost }: EvaluationContext): string[] {
+  const isOn = (type: Attribute['type']) => attributesOf(rule).some((attribute) => attribute.type === type)
+  const missing = (what: string) => `no ${what} was given, and this rule is on it: name the ${what}`
+  return [
+    ...(protocol === 'http' && isOn('host') && (host === '' || takenHost !== '')
+      ? [host === '' ? missing('host') : `no host was given: ${takenHost} was taken, which the proxy serves`]
+      : []),
+    ...(sourceIp === '' && remoteIp === '' && isOnSource(rule) ? [missing('source address')] : []),
+    ...(destinationPort === 0 && isOn('port') ? [missing('port')] : []),
+  ]
 }
 
 /** Returns the reason why a rule does not match; undefined if it does. */

@@ -5,7 +5,7 @@ import { keyAt } from '../config/kinds.ts'
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type Acceptor, refusedConnection } from './connection.ts'
-import { type Considered, decide, type EvaluationContext } from './evaluate.ts'
+import { type Considered, decide, type EvaluationContext, looksAtSource } from './evaluate.ts'
 import { pathFault } from './paths.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
@@ -23,6 +23,8 @@ export interface Explanation {
   readonly reason: string
   /** `<iss>/<sub>` of the accepted token. */
   readonly requestPrincipal: string | undefined
+  /** Whether policies of the proxy have rules on the address of the source. */
+  readonly looksAtSource: boolean
   /** The results of all evaluated rules, in order. */
   readonly considered: readonly Considered[]
 }
@@ -48,22 +50,32 @@ const headerBytes = 60 * 1024
 /** The maximum number of characters that one explanation may compare, which takes some hundredths of a second. */
 const maxCompared = 20_000_000
 
+/** The circumstances of an explanation: Unix seconds, and what is known of the proxy. */
+interface Circumstances extends Acceptor {
+  readonly now: number
+  readonly trustsForwarded: boolean
+  /** A host that the proxy serves, which is taken where the request has none; empty: it serves none. */
+  readonly servedHost: string
+}
+
 /**
- * Explains a request at a time `now` (Unix seconds). Given claims are treated as those of a valid token. Throws if the number of characters
+ * Explains a request. Given claims are treated as those of a valid token. Throws if the number of characters
  * to compare exceeds the limit, since other requests would have to wait.
  */
 export async function explain(
   policies: WorkloadPolicies,
-  request: DescribedRequest,
+  described: DescribedRequest,
   snapshot: MeshSnapshot,
-  { now, trustsForwarded, ...acceptor }: { readonly now: number; readonly trustsForwarded: boolean } & Acceptor,
+  { now, trustsForwarded, servedHost, ...acceptor }: Circumstances,
 ): Promise<Explanation> {
+  const takenHost = described.protocol === 'http' && described.host === '' ? servedHost : ''
+  const request = { ...described, host: described.host || takenHost }
   const { mesh, settings } = snapshot
   let left = maxCompared
   const context: EvaluationContext = {
     trustDomains: trustDomainsOf(snapshot),
     normalization: mesh.pathNormalization.normalization,
-    trustsForwarded,
+    ...{ trustsForwarded, takenHost },
     optOuts: settings.optOuts,
     spend: (characters) => {
       left -= characters
@@ -79,6 +91,7 @@ export async function explain(
     rule: undefined,
     reason,
     requestPrincipal: undefined,
+    looksAtSource: policies.authorization.some(looksAtSource),
     considered: [],
   })
   const refused = refusedConnection(policies, request, snapshot, acceptor)
@@ -96,12 +109,11 @@ export async function explain(
   if ('refused' in tokens) return verdict(tokens.status, 'RequestAuthentication', tokens.refused)
   const decision = decide(policies.authorization, { ...request, claims: tokens.claims }, context, ['AUDIT', 'DENY', 'ALLOW'])
   const { iss, sub } = tokens.claims ?? {}
+  const decidedBy = decision.policy !== undefined || decision.verdict === 'denied' ? 'AuthorizationPolicy' : 'nothing'
   return {
-    status: decision.verdict === 'allowed' ? 200 : http ? 403 : 0,
-    decidedBy: decision.policy !== undefined || decision.verdict === 'denied' ? 'AuthorizationPolicy' : 'nothing',
+    ...verdict(decision.verdict === 'allowed' ? 200 : http ? 403 : 0, decidedBy, decision.reason),
     policy: decision.policy,
     rule: decision.rule,
-    reason: decision.reason,
     requestPrincipal: typeof iss === 'string' && typeof sub === 'string' ? `${iss}/${sub}` : undefined,
     considered: [...early.considered, ...decision.considered],
   }

@@ -76,6 +76,37 @@ describe('explain of requests by TLS', () => {
     ])
   })
 
+  it('of authz takes the host of a service that the proxy serves where none is given', async () => {
+    const onHost = document('security', 'AuthorizationPolicy', 'hosts', '{action: DENY, rules: [{to: [{operation: {hosts: [evil.example]}}]}]}')
+    service.write('hosts.yaml', onHost)
+    const judged = (proxy: string, ...args: string[]) => runCommand(['authz', proxy, ...args], service.env)
+    await until('the policy', async () => (await judged('web-0', '--host', 'evil.example')).code === 1)
+    const { code, stdout } = await judged('web-0')
+    expect(code).to.equal(0)
+    expect(stdout).to.match(/operation\.hosts is none of evil\.example; no host was given: \S+\.example was taken, which the proxy serves/)
+    expect((await judged('edge-0')).stdout, 'a gateway').to.contain('no host was given, and this rule is on it: name the host')
+    service.remove('hosts.yaml')
+  })
+
+  it('says which source address it took where policies are on it', async () => {
+    const source = (address: string) => `rules: [{from: [{source: {ipBlocks: [${address}]}}]}]`
+    const onSource = (name: string, app: string, rules: string) =>
+      document('security', 'AuthorizationPolicy', name, `{selector: {matchLabels: {app: ${app}}}, action: DENY, ${rules}}`)
+    expect((await explained('c')).stdout).to.not.contain('assumed')
+    service.write('sources.yaml', [onSource('edge', 'edge', source('10.9.0.1')), onSource('web', 'web', source('10.1.0.7'))].join('---\n'))
+    const there =
+      "policies of the destination on the source address (ipBlocks): it is taken to be 10.1.0.2, that of the caller's node; behind NAT, or on one machine, connections may come from another\n"
+    await until('the policies', async () => (await explained('c')).stdout.includes(there))
+    const atGateway = 'assumed:      policies of the gateway on the source address (ipBlocks): no address of the client was given\n'
+    expect((await explained('c')).stdout).to.contain(atGateway)
+    const named = await explained('c', '--source-ip', '10.9.0.2')
+    expect([named.code, named.stdout.includes(atGateway)]).to.deep.equal([0, false])
+    expect((await explained('c', '--source-ip', '10.9.0.1')).code).to.equal(1)
+    const { stderr } = await runCommand(['explain', 'edge-0', 'https://c.example', '--source-ip', '10.9'], service.env)
+    expect(stderr).to.contain('sourceIp: "10.9" is not an IP address')
+    service.remove('sources.yaml')
+  })
+
   it('takes the server name of the URL, not that of a header host', async () => {
     expect((await explained('a', '--header', 'host:c.example')).stdout).to.contain('AuthorizationPolicy ns/of-edge')
     expect((await explained('c', '--header', 'host:a.example')).code).to.equal(0)

@@ -40,6 +40,7 @@ import { nodeMessage, type ShownNode } from '../../../src/xds/status/status-mess
 import { nodeType } from '../../../src/xds/type-urls.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
+import { addressFault } from './described-request.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
 import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
 import type { Placed, RowsOfAll } from './page-sources.ts'
@@ -110,6 +111,8 @@ export function describedRequest(request: ExplainRequestRequest): DescribedReque
   const { protocol, method, host, path, headers, principal, claims, metadata, sourceIp, remoteIp, destinationIp, port, sni } = request
   if (protocol !== '' && protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`
   if (port > 65_535) return `port: ${port} is not a port`
+  const fault = addressFault({ sourceIp, remoteIp, destinationIp })
+  if (fault !== undefined) return fault
   const values: Record<string, string[]> = Object.create(null)
   for (const { name, value } of headers) values[name.toLowerCase()] = [...(values[name.toLowerCase()] ?? []), value]
   return {
@@ -147,13 +150,13 @@ export function sentRequest(request: ExplainRequestRequest): SentRequest | strin
 }
 
 /** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass, then those of the destination. */
-export function routingMessage({ policies, destinations, isRefused, routing }: RoutingAnswer): ExplainRequestResponse {
+export function routingMessage({ policies, destinations, isRefused, assumed, routing }: RoutingAnswer): ExplainRequestResponse {
   const judged = destinations.map(({ explanation, ...proxy }) => {
     const { policy, rule, decidedBy, reason, considered } = explanationMessage(explanation)
     return { ...proxy, ...{ policy, rule, decidedBy, reason, considered } }
   })
   const { status, decidedBy, reason } = routing
-  const message = messageOf(ExplainRequestResponseSchema, { status, decidedBy, reason, routing: { ...routing, destinations: judged } })
+  const message = messageOf(ExplainRequestResponseSchema, { status, decidedBy, reason, routing: { ...routing, assumed, destinations: judged } })
   const [refusing] = isRefused ? judged : []
   if (policies?.status === 200 || !policies) {
     const considered = policies ? explanationMessage(policies) : undefined

@@ -1,4 +1,5 @@
 /** Parses the request descriptions in the queries of `/debug/authz` and `/debug/routing`. */
+import { isIP } from 'node:net'
 import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
 import { type Parameter, proxyParameter } from './page-parameters.ts'
 import { sentRequestOf } from './routing-answers.ts'
@@ -52,6 +53,8 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
   const metadata = readObject(query.get('metadata'))
   if (typeof metadata === 'string') return `metadata: ${metadata}`
   const sourceIp = text('sourceIp')
+  const fault = addressFault({ sourceIp, remoteIp: text('remoteIp'), destinationIp: text('destinationIp') })
+  if (fault !== undefined) return fault
   return {
     protocol,
     method: text('method', 'GET'),
@@ -67,6 +70,12 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
     claims,
     metadata: metadata ?? {},
   }
+}
+
+/** Which of some parameters is no address, and not empty; undefined: none. */
+export function addressFault(given: Readonly<Record<string, string>>): string | undefined {
+  const [name, text = ''] = Object.entries(given).find(([, address]) => address !== '' && isIP(address) === 0) ?? []
+  return name && `${name}: ${JSON.stringify(text.slice(0, 100))} is not an IP address`
 }
 
 /** Parses a JSON object. Returns a string with the reason when it is invalid. */

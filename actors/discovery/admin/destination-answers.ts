@@ -17,6 +17,8 @@ export interface JudgedProxy {
   readonly cluster: string
   readonly address: string
   readonly port: number
+  /** The address that it was taken to see as the source. */
+  readonly sourceIp: string
   /** What the client receives of it. */
   readonly status: number
   readonly explanation: ReferencedExplanation
@@ -96,9 +98,7 @@ async function judgedBy(sources: PageSources, caller: Proxy, { proxy, arrival, e
   const isClosed = status === 0 && decidedBy !== 'external authorizer'
   return {
     nodeId: proxy.nodeId,
-    cluster,
-    address,
-    port,
+    ...{ cluster, address, port, sourceIp: from },
     status: isClosed && request.protocol === 'http' ? 503 : status,
     explanation: explanation as ReferencedExplanation,
   }

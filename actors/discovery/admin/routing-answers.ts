@@ -33,6 +33,8 @@ export interface RoutingAnswer {
   /** The proxies of the destination that were judged, and whether all of them refuse what may arrive there. */
   readonly destinations: readonly JudgedProxy[]
   readonly isRefused: boolean
+  /** What was taken to judge policies by, and may be otherwise. */
+  readonly assumed: readonly string[]
   readonly routing: Omit<Routing, 'tried' | 'arrivals'> & {
     readonly tried: readonly (Omit<Routing['tried'][number], 'match' | 'virtualService'> & Made)[]
     readonly unused: readonly (Made & { readonly reason: string })[]
@@ -65,9 +67,9 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const refusing = proxies.filter(isRefusal)
   const isRefused = isWhole && refusing.length === proxies.length
   const verdict = verdictOf(proxies.length, refusing.length)
+  const policies = isGateway ? await policiesOf(sources, proxy, request) : undefined
   return {
-    ...{ destinations: proxies, isRefused },
-    policies: isGateway ? await policiesOf(sources, proxy, request) : undefined,
+    ...{ destinations: proxies, isRefused, policies, assumed: [...assumedOf(policies, request), ...assumedThere(proxies)] },
     routing: {
       ...routing,
       reason: [routing.reason, ...verdict, ...(notJudged === '' ? [] : [notJudged])].join('; '),
@@ -85,6 +87,19 @@ async function protocolsOf(sources: PageSources, proxy: Placed<ConnectionStatus>
     (protocols) => protocols as Record<string, Protocol>,
     () => ({}),
   )
+}
+
+/** What is said where policies of a gateway are on the address of the client, and it was not given. */
+const assumedOf = (policies: ReferencedExplanation | undefined, { sourceIp }: SentRequest): string[] =>
+  policies?.looksAtSource && sourceIp === '' ? ['policies of the gateway on the source address (ipBlocks): no address of the client was given'] : []
+
+/** What is said where policies of the destination are on the address of the caller. */
+function assumedThere(proxies: readonly JudgedProxy[]): string[] {
+  const [judged] = proxies.filter(({ explanation }) => explanation.looksAtSource)
+  if (!judged) return []
+  return [
+    `policies of the destination on the source address (ipBlocks): it is taken to be ${judged.sourceIp}, that of the caller's node; behind NAT, or on one machine, connections may come from another`,
+  ]
 }
 
 /** Whether a proxy of the destination refuses a request. An external authorizer has the last word on what it is asked about. */

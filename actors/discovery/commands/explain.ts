@@ -30,6 +30,7 @@ interface Flags extends ServerFlags {
   readonly method: string
   readonly header: readonly string[]
   readonly sni: string
+  readonly 'source-ip': string
 }
 
 /** Explains a resource or a request, whichever the target names. The exit status is 1 when the request fails. */
@@ -87,11 +88,13 @@ interface AskedRequest {
   readonly path: string
   /** The server name of the TLS connection. */
   readonly sni: string
+  /** The address of the client of a gateway; empty: it is not known. */
+  readonly sourceIp: string
   readonly headers: { name: string; value: string }[]
 }
 
 /** Returns the request that a URL or host means. Throws an Error for what is neither. */
-function requestTo(target: string, { method, header, sni }: Flags): AskedRequest {
+function requestTo(target: string, { method, header, sni, 'source-ip': sourceIp }: Flags): AskedRequest {
   const url = URL.parse(/^[a-z]+:\/\//i.test(target) ? target : `http://${target}`)
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     throw new Error(
@@ -104,6 +107,7 @@ function requestTo(target: string, { method, header, sni }: Flags): AskedRequest
     ...{ method: method.toUpperCase(), scheme, path: pathOf(target), headers: headers.filter(({ name }) => name !== 'host') },
     host: headers.find(({ name }) => name === 'host')?.value ?? url.host,
     port: Number(url.port) || (scheme === 'https' ? 443 : 80),
+    sourceIp,
     sni: scheme === 'https' ? sni || serverNameOf(url.host) : '',
   }
 }
@@ -166,13 +170,14 @@ function requestText(
   madeFrom: readonly MadeFrom[],
   hidden: readonly ExplainedObject[],
 ): string {
-  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused, changes, unjudged, destinations } = routing
+  const { listener, filterChain, routes, virtualHost, domain, clusters, untold, unused, changes, unjudged, destinations, assumed } = routing
   const facts = [
     ['listener', listener === '' ? '' : `${listener}${filterChain === '' ? '' : `, filter chain ${filterChain}`}`],
     ['routes', routes],
     ['virtual host', virtualHost === '' ? '' : `${virtualHost} (domain ${domain})`],
     ['policy', answer.policy ? `${objectText(answer.policy)}${answer.rule === undefined ? '' : `, rule ${answer.rule}`}` : ''],
     ...changes.map((change, index) => [index === 0 ? 'on the way' : '', change]),
+    ...assumed.map((each, index) => [index === 0 ? 'assumed' : '', each]),
     ['not judged', unjudged.length === 0 ? '' : `what these filters do: ${unjudged.join(', ')}`],
   ].flatMap(([fact, value]) => (value === '' ? [] : [`${(fact === '' ? '' : `${fact}:`).padEnd(14)}${oneLine(value as string)}`]))
   const made = madeFrom.flatMap(({ type, name, objects }) =>
@@ -218,7 +223,9 @@ function destinationRow({ nodeId, address, port, status, decidedBy, policy, rule
 function wordOf({ status, decidedBy }: ExplainRequestResponse): Exclude<Cell, string> {
   if (decidedBy === 'unknown') return { text: 'UNKNOWN', means: 'warning' }
   if (decidedBy === 'external authorizer') return { text: 'ASKED', means: 'warning' }
-  if (status === 0 || status >= 400) return { text: deciders.has(decidedBy) ? 'DENIED' : 'FAILS', means: 'bad' }
+  // With a status the proxy itself refuses what is no request to it; without one it refuses the caller.
+  const isDenied = deciders.has(decidedBy) && !(decidedBy === 'proxy' && status > 0)
+  if (status === 0 || status >= 400) return { text: isDenied ? 'DENIED' : 'FAILS', means: 'bad' }
   return { text: isSentOn(decidedBy) ? 'ROUTED' : 'ANSWERED', means: 'good' }
 }
 

@@ -14,6 +14,7 @@ import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
 import { suggestion } from '../../../src/model/edit-distance.ts'
+import { servedHost } from '../../../src/model/workload.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { dryRunRows, mostProxies } from '../../../src/push/dry-run/rows.ts'
@@ -221,8 +222,8 @@ function proxyAnswers(planner: Planner, lists: Listings) {
     /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
     explain: async (connection: string, request: DescribedRequest): Promise<ReferencedExplanation | undefined> => {
       const { snapshot } = planner
-      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
-      if (!found) return undefined
+      const { node, proxyClass: found } = planner.proxies().find((proxy) => proxy.connection === connection) ?? {}
+      if (!node || !found) return undefined
       const { explain, policyKeys } = await import('../../../src/policy/explain.ts')
       const policies = policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found)
       const { hasServerCertificate } = await import('../../../src/xds/security/mutual-tls.ts')
@@ -232,6 +233,7 @@ function proxyAnswers(planner: Planner, lists: Listings) {
         trustsForwarded: trustsForwarded(found.traits, snapshot.mesh),
         isGateway: found.traits.type === 'router',
         hasCertificate: hasServerCertificate(found.traits.certificates),
+        servedHost: servedHost(planner.instancesOf(node), request.destinationPort),
       })
       return { ...explanation, references: Object.fromEntries(policyKeys(explanation).map((key) => [key, planner.state.reference(key)])) }
     },

@@ -18,7 +18,14 @@ import { policyMatches } from '../../harness/rbac-interpreter.ts'
 import { runs } from '../../harness/seed.ts'
 
 const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
-const context: EvaluationContext = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
+const context: EvaluationContext = {
+  trustDomains,
+  normalization: 'DEFAULT',
+  trustsForwarded: false,
+  takenHost: '',
+  optOuts: new Set(),
+  isDryRun: () => false,
+}
 
 /** Short text from an alphabet with frequent collisions that contains the metacharacters of regular expressions. */
 const word = fc.stringMatching(/^[ab.+*[(|$/-]{0,4}$/)

@@ -15,13 +15,14 @@ const request: DescribedRequest = {
 }
 
 /** Explains a request to a workload with one policy. */
-function explained(spec: object, asked: Partial<DescribedRequest>) {
+function explained(spec: object, asked: Partial<DescribedRequest>, servedHost = '') {
   const state = new MeshState(testSettings(), new Faults())
   const document = { apiVersion: 'security.mesh.io/v1', kind: 'AuthorizationPolicy', metadata: { name: 'p', namespace: 'ns' }, spec }
   for (const object of parseConfigFile('f.yaml', JSON.stringify(document), names).objects) state.setConfig(configKey(object), object)
   const { snapshot } = state.take(0)
   const policies = policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} })
-  return explain(policies, { ...request, ...asked }, snapshot, { now: 0, trustsForwarded: false, isGateway: false, hasCertificate: false })
+  const proxy = { trustsForwarded: false, isGateway: false, hasCertificate: false, servedHost }
+  return explain(policies, { ...request, ...asked }, snapshot, { now: 0, ...proxy })
 }
 
 const deny = (values: readonly string[], key = 'request.headers[x]') => ({ action: 'DENY', rules: [{ when: [{ key, values }] }] })
@@ -54,9 +55,33 @@ describe('the CPU time of an explanation', () => {
 })
 
 describe('an explanation of a request without a host', () => {
-  it('says of rules on hosts that none was given, whether they match or not', async () => {
+  it('takes one that the proxy serves, and says so of rules on hosts', async () => {
+    const asked = async (action: string, host: string) => {
+      const { status, considered } = await explained({ action, rules: [{ to: [{ operation: { hosts: [host] } }] }] }, { host: '' }, 'web.example')
+      return [status, considered[0]?.because.split('; ').at(-1)]
+    }
+    const told = 'no host was given: web.example was taken, which the proxy serves'
+    expect(await asked('DENY', 'evil.example')).to.deep.equal([200, told])
+    expect(await asked('DENY', 'web.example')).to.deep.equal([403, told])
+    expect(await asked('ALLOW', 'web.example')).to.deep.equal([200, told])
+  })
+
+  it('says of rules on addresses and ports that none was given', async () => {
+    const because = async (rule: object, given: Partial<DescribedRequest>) =>
+      (await explained({ action: 'DENY', rules: [rule] }, given)).considered[0]?.because.split('; ').at(-1)
+    const onSource = { from: [{ source: { ipBlocks: ['10.0.0.0/8'] } }] }
+    expect(await because(onSource, { sourceIp: '', remoteIp: '' })).to.equal(
+      'no source address was given, and this rule is on it: name the source address',
+    )
+    expect(await because(onSource, {})).to.equal('')
+    const onPort = { to: [{ operation: { ports: ['81'] } }] }
+    expect(await because(onPort, { destinationPort: 0 })).to.equal('no port was given, and this rule is on it: name the port')
+    expect(await because(onPort, {})).to.equal('operation.ports is none of 81')
+  })
+
+  it('says of rules on hosts that none was given where the proxy serves none, whether they match or not', async () => {
     const onHosts = { to: [{ operation: { hosts: ['evil.example'] } }] }
-    const told = 'no host was given, and this rule is on hosts: name the host'
+    const told = 'no host was given, and this rule is on it: name the host'
     const because = async (action: string, rule: object, host: string) =>
       (await explained({ action, rules: [rule] }, { host })).considered[0]?.because
     expect(await because('DENY', onHosts, '')).to.equal(told)
