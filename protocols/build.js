@@ -76,12 +76,12 @@ const hostedActors = {
 const ofPlugins = plugins.flatMap(({ name, folder, modules }) =>
   modules.map((path) => ({ in: join(folder, path), out: `plugins/${name}/${path.slice(0, -'.js'.length)}` })),
 )
-// Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other. What a thread runs is one file,
-// without pieces that others share: a thread would look for and link a hundred of them (docs/decisions.md, "Packaging").
 /** The commit that is built, with `-dirty` where files of it are changed; undefined outside a clone, and without git. */
 const revision = existsSync(join(root, '.git'))
   ? spawnSync('git', ['describe', '--always', '--dirty', '--abbrev=40', '--exclude=*'], { cwd: root, encoding: 'utf8' }).stdout?.trim() || undefined
   : undefined
+// Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other. What a thread runs is one file,
+// without pieces that others share: a thread would look for and link a hundred of them (docs/decisions.md, "Packaging").
 /** What the agent consists of, below dist/. */
 const ofAgent = []
 for (const { entryPoints, splitting = true, isOfAgent = false } of [
