@@ -145,7 +145,7 @@ export async function startDiscovery(
   const shown = { features, log, readiness, levels, settings, explanations, remoteKeys: cluster?.remoteKeys }
   Object.assign(
     answers,
-    cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
+    cluster ? cluster.answers(log, metrics, features, replicas?.others) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     presence?.answers,
     statusAnswers(supervisor, { ...shown, others: replicas?.others }),

@@ -115,6 +115,8 @@ export interface RemoteKey {
   readonly actor: string
   /** Why it is not followed, not as its text says now, or not read whole yet; empty: nothing is wrong with it. */
   readonly trouble: string
+  /** Whether what is known of the cluster is served. */
+  readonly isHeld: boolean
 }
 
 /** A kind that is followed. Durations are milliseconds. */

@@ -24,6 +24,7 @@ export type ReplicaQuestion =
   | 'conflicts'
   | 'withoutEffect'
   | 'clusters'
+  | 'heldClusters'
   | 'load'
   | 'pushAgain'
   | 'counted'

@@ -359,6 +359,13 @@ export const variables = {
     range: ['0s', '1h'],
     meaning: 'how long readiness waits for another cluster that a remote secret names; the service goes on without it then (docs/operation.md, J5)',
   },
+  MESHD_HELD_CLUSTER_TIMEOUT: {
+    type: 'duration',
+    default: '30m',
+    range: ['0s', longest],
+    meaning:
+      'how long readiness waits for another cluster that ready replicas have and this one has not read, so that a restart takes no endpoints from proxies (docs/operation.md, J5); no longer than PILOT_REMOTE_CLUSTER_TIMEOUT: as for others',
+  },
   EXTERNAL_MESHD: {
     type: 'boolean',
     default: false,

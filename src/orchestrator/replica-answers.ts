@@ -113,6 +113,7 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   conflicts: rowsOf({ ...texts('kind', 'view', 'key', 'listener', 'host', 'object'), reference }),
   withoutEffect: rowsOf({ ...texts('kind', 'namespace', 'name', 'place'), fields: listOf(isMapping) }),
   clusters: rowsOf(cluster),
+  heldClusters: listOf(isText),
   resources: mapOf(rowsOf(texts('name', 'version', 'element'))),
   node: (value) => value === null || withFields({ ...texts('id', 'locality'), metadata: isMapping })(value),
   counted: withFields({ all: isCount, have: listOf(isCount), withdrawn: optional(rowsOf({ ...texts('key', 'reason'), proxies: isCount })) }),

@@ -38,6 +38,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     conflicts: () => sources.queue('conflicts'),
     withoutEffect: () => sources.queue('withoutEffect'),
     clusters: () => ownClusters(sources),
+    heldClusters: async () => ((await load()).isReady ? sources.remoteKeys().flatMap(({ name, isHeld }) => (isHeld ? name : [])) : []),
     ofProxy: async (question, connectionId, ...details) => {
       if (!ofProxy.includes(String(question))) throw new Error('there is no such question')
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)

@@ -7,6 +7,7 @@ import { described } from '../../../src/policy/signed-token.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
+import type { OtherReplicas } from '../admin/other-replicas.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
 import { RemoteClusters } from './remote-clusters.ts'
@@ -24,7 +25,7 @@ export interface ClusterSigner {
 }
 
 /** What the answers depend on. */
-type AnswerFeatures = Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN' | 'CLUSTER_ID' | 'PILOT_REMOTE_CLUSTER_TIMEOUT'>
+type AnswerFeatures = Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN' | 'CLUSTER_ID' | 'PILOT_REMOTE_CLUSTER_TIMEOUT' | 'MESHD_HELD_CLUSTER_TIMEOUT'>
 
 /** The cluster of the service. */
 export class MainCluster {
@@ -72,9 +73,10 @@ export class MainCluster {
     return new MainCluster(connection, options, place, pluggedNamespace)
   }
 
-  /** The answers to actors. Connections and requests are logged from now on. */
-  answers(log: Logger, metrics: MetricRegistry, features: AnswerFeatures) {
-    const { ORCH_SIGNER: signer, MESH_DOMAIN: domain, CLUSTER_ID: own, PILOT_REMOTE_CLUSTER_TIMEOUT: timeoutMs } = features
+  /** The answers to actors. Connections and requests are logged from now on. `others`: the other replicas, where they are asked. */
+  answers(log: Logger, metrics: MetricRegistry, features: AnswerFeatures, others?: OtherReplicas) {
+    const { ORCH_SIGNER: signer, MESH_DOMAIN: domain, CLUSTER_ID: own } = features
+    const { PILOT_REMOTE_CLUSTER_TIMEOUT: timeoutMs, MESHD_HELD_CLUSTER_TIMEOUT: heldMs } = features
     for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi, this.registrationApi]) api.logTo(log('klog'))
     const { call } = this.secrets ?? this.plugged ?? {}
     const secrets = call ? secretAnswers(call) : {}
@@ -82,7 +84,8 @@ export class MainCluster {
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, ofReviews)
     if (this.#options.registries.includes('Orchestrator')) {
       const { clusterRegistriesNamespace: namespace, resync: auditMs } = this.#options
-      const parts = { namespace, own, api: this.api, timeoutMs, settings: requestSettings(this.#options), auditMs }
+      const heldElsewhere = others && (async () => (await others.ask<readonly string[]>('heldClusters')).answers.flatMap(({ value }) => value))
+      const parts = { namespace, own, api: this.api, timeoutMs, heldMs, heldElsewhere, settings: requestSettings(this.#options), auditMs }
       this.remotes = new RemoteClusters({ ...parts, log, metrics, reviewMetrics: ofReviews })
     }
     if (signer !== '') {

@@ -32,6 +32,7 @@ import { remoteSources } from '../given/sources.ts'
 import { ClusterApi, type RequestSettings } from './cluster-api.ts'
 import { clusterUid } from './cluster-uid.ts'
 import type { FollowedResource, ResourceEvents } from './followed-resource.ts'
+import { HeldElsewhere } from './held-elsewhere.ts'
 import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /**
@@ -50,8 +51,11 @@ export interface RemoteClustersParts {
   /** The id of the own cluster. */
   readonly own: string
   readonly api: ClusterApi
-  /** How long the first push waits for a cluster, in milliseconds. */
+  /** How long the first push waits for a cluster, and for one that other replicas have, in milliseconds. */
   readonly timeoutMs: number
+  readonly heldMs: number
+  /** Asks the other replicas for the clusters that those of them have that are ready; absent: there are none. */
+  readonly heldElsewhere?: (() => Promise<readonly string[]>) | undefined
   readonly settings: RequestSettings
   readonly log: Logger
   readonly metrics: MetricRegistry
@@ -110,6 +114,9 @@ export class RemoteClusters {
   readonly #timeouts: Counter
   #supervisor: Supervisor | undefined
   #actorOf: ((cluster: string) => LateActor) | undefined
+  /** The clusters that other replicas have. */
+  readonly #elsewhere: HeldElsewhere
+  #awaited: readonly string[] = []
   /** The start of the push queue that waits, in Unix milliseconds, and since when that was known, in monotonic ones. */
   #queue = { startedAt: 0, since: 0 }
   #wake: Timer | undefined
@@ -118,6 +125,7 @@ export class RemoteClusters {
   constructor(parts: RemoteClustersParts) {
     this.#parts = parts
     this.#secrets = new RemoteSecrets(parts.own, unusable)
+    this.#elsewhere = new HeldElsewhere(parts.heldElsewhere, () => this.#tellAwaited())
     this.#timeouts = new Counter({
       name: 'remote_cluster_sync_timeouts_total',
       help: 'remote clusters that had not been read whole within PILOT_REMOTE_CLUSTER_TIMEOUT, so that the service went on without them',
@@ -140,22 +148,25 @@ export class RemoteClusters {
 
   /** What is wrong, for the body of `/ready`. None of it keeps the service from being ready. */
   get troubles(): readonly string[] {
-    return [...this.#faults, ...new Set([...this.#troubles.values()].map(({ reason }) => reason)), ...this.#lateLines()]
+    return [...this.#faults, ...new Set([...this.#troubles.values()].map(({ reason }) => reason)), ...this.#lateLines(), ...this.#awaitedLines()]
   }
 
   /** The keys of remote secrets, and what became of each; of those with faults the first ones. */
   get keys(): readonly RemoteKey[] {
     const running = new Map<string, RemoteKey>()
     for (const { remote, actor, isLate, wasHeard } of this.#running.values())
-      running.set(`${remote.secret} ${remote.id}`, { name: remote.id, secret: remote.secret, actor, trouble: isLate && !wasHeard ? late : '' })
+      running.set(`${remote.secret} ${remote.id}`, {
+        ...{ name: remote.id, secret: remote.secret, actor, trouble: isLate && !wasHeard ? late : '' },
+        isHeld: wasHeard,
+      })
     const others: RemoteKey[] = []
     for (const { id, secret, reason } of this.#faulty) {
       const known = running.get(`${secret} ${id}`)
       if (known) running.set(`${secret} ${id}`, { ...known, trouble: reason })
-      else others.push({ name: id, secret, actor: '', trouble: reason })
+      else others.push({ name: id, secret, actor: '', trouble: reason, isHeld: false })
     }
     const unread = [...new Set([...this.#troubles.values()].map(({ reason }) => reason))]
-    return [...running.values(), ...others, ...unread.map((trouble) => ({ name: '', secret: '', actor: '', trouble }))]
+    return [...running.values(), ...others, ...unread.map((trouble) => ({ name: '', secret: '', actor: '', trouble, isHeld: false }))]
   }
 
   /** Decides on a token of another cluster by the API server of that cluster. */
@@ -436,27 +447,71 @@ export class RemoteClusters {
     if (!names(unsyncedNote).includes(remoteSources)) return
     if (this.#queue.startedAt !== queue.startedAt) this.#queue = { startedAt: queue.startedAt, since: monotonicMs() }
     if (!this.#isListed && !this.#isForbidden) return
-    const waits = [...this.#running.values()].flatMap((running) => (heard.has(running.actor) ? [] : [this.#restMs(running)]))
-    const restMs = Math.max(0, ...waits)
+    const missing = [...this.#running.values()].filter(({ actor }) => !heard.has(actor))
+    const restMs = Math.max(0, ...missing.map((running) => this.#restMs(running)))
     this.#wake?.cancel()
     this.#wake = restMs > 0 ? after(restMs + 1, () => this.#judge()).unref() : undefined
-    if (restMs > 0) return
-    for (const running of this.#running.values()) if (!heard.has(running.actor)) this.#gaveUp(running)
+    if (restMs > 0 || (missing.some((running) => this.#mayAwait(running)) && this.#elsewhere.asks())) return
+    for (const running of missing) this.#gaveUp(running)
+    this.#elsewhere.forget()
     this.#supervisor?.ask('push-queue', 'waitNoLonger', remoteSources).catch((error: Error) => this.#log.debug(error.message))
   }
 
-  /** How long the first push still waits for a cluster. One that could not be read before is not waited for again. */
-  #restMs({ since, wasHeard }: Running): number {
-    return (wasHeard ? Math.max(since, this.#queue.since) : since) + this.#parts.timeoutMs - monotonicMs()
+  /**
+   * How long the first push still waits for a cluster, or until the other replicas are asked again whether they have it. One that could not be read
+   * before is not waited for again.
+   */
+  #restMs(running: Running): number {
+    const until = this.#sinceOf(running) + this.#parts.timeoutMs
+    return (this.#isAwaited(running) ? Math.max(until, Math.min(this.#elsewhere.until, this.#heldUntil(running))) : until) - monotonicMs()
+  }
+
+  #sinceOf({ since, wasHeard }: Running): number {
+    return wasHeard ? Math.max(since, this.#queue.since) : since
+  }
+
+  /** Until when the first push waits for a cluster that other replicas have. */
+  #heldUntil(running: Running): number {
+    return this.#sinceOf(running) + this.#parts.heldMs
+  }
+
+  /** Whether the first push may wait for a cluster because other replicas have it. */
+  #mayAwait(running: Running): boolean {
+    return !running.isLate && this.#heldUntil(running) > monotonicMs()
+  }
+
+  #isAwaited(running: Running): boolean {
+    return this.#mayAwait(running) && this.#elsewhere.has(running.remote.id)
   }
 
   #gaveUp(running: Running): void {
     if (running.isLate) return
     running.isLate = true
     this.#timeouts.inc()
+    const waitedMs = monotonicMs() - this.#sinceOf(running)
+    const { heldMs, timeoutMs } = this.#parts
+    const variable = heldMs > timeoutMs && waitedMs >= heldMs ? 'MESHD_HELD_CLUSTER_TIMEOUT' : 'PILOT_REMOTE_CLUSTER_TIMEOUT'
     this.#log.warn(
-      `the cluster ${running.remote.id} was not read whole within ${this.#parts.timeoutMs / 1000} s (PILOT_REMOTE_CLUSTER_TIMEOUT): the service goes on without it until it is`,
+      `the cluster ${running.remote.id} was not read whole within ${Math.floor(waitedMs / 1000)} s (${variable}): the service goes on without it until it is`,
     )
+  }
+
+  /** The clusters that are waited for because other replicas have them. */
+  #awaitedLines(): readonly string[] {
+    const bound = `for ${this.#parts.heldMs / 1000} s at most (MESHD_HELD_CLUSTER_TIMEOUT)`
+    return [...this.#running.values()].flatMap((running) =>
+      !running.wasHeard && this.#isAwaited(running)
+        ? `cluster ${running.remote.id} has not been read whole yet (Secret ${running.remote.secret}), and ready replicas have it: this one is not ready before it has, ${bound}`
+        : [],
+    )
+  }
+
+  /** Tells of clusters that are waited for from now on. */
+  #tellAwaited(): void {
+    const lines = this.#awaitedLines()
+    for (const line of lines) if (!this.#awaited.includes(line)) this.#log.warn(line)
+    this.#awaited = lines
+    this.#judge()
   }
 
   #lateLines(): readonly string[] {

@@ -41,7 +41,7 @@ function following(turnMs = Number.POSITIVE_INFINITY, uidOf: () => Promise<strin
   const say = (line: string) => void lines.push(line)
   const metrics = new MetricRegistry()
   const clusters = new RemoteClusters({
-    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0, turnMs, uidOf },
+    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, heldMs: 0, auditMs: 0, turnMs, uidOf },
     ...{ settings: { perSecond: 10, burst: 10, userAgent: 'test' }, metrics, reviewMetrics: reviewMetrics(metrics) },
     log: (() => ({ debug: say, info: say, warn: say, error: say })) as unknown as Logger,
   })
