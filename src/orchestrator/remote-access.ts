@@ -60,13 +60,7 @@ export function readRemoteAccess(text: string): { readonly access: ClusterAccess
 
 function accessIn(text: string): ClusterAccess {
   if (text.length > longestRemoteConfig) throw new Unusable('', `it is longer than ${longestRemoteConfig} characters`)
-  const [document, another] = readDocuments(text)
-  // What follows the line may have some of the text.
-  const mistake = document && 'error' in document ? /^not YAML, line \d+/.exec(document.error)?.[0] : undefined
-  if (mistake !== undefined) throw new Unusable('', `it is ${mistake} (no key may stand twice, and there are few aliases)`)
-  if (!document || another || !('value' in document) || !isMapping(document.value))
-    throw new Unusable('', 'expected one YAML document with a mapping')
-  const config = document.value
+  const config = mappingIn(text)
   const current = config['current-context']
   if (typeof current !== 'string' || current === '') throw new Unusable('current-context', 'expected the name of a context')
   const context = namedIn(config, 'contexts', 'context', current, 'current-context')
@@ -75,6 +69,27 @@ function accessIn(text: string): ClusterAccess {
   checkFields('cluster', cluster)
   checkFields('user', user)
   return { ...serverOf(cluster.path, cluster.value), ...credentialOf(user.path, user.value) }
+}
+
+function mappingIn(text: string): Mapping {
+  const [document, another] = readDocuments(text)
+  if (!document) throw new Unusable('', 'it is empty')
+  if (another) throw new Unusable('', 'expected one YAML document, and it has several')
+  if ('error' in document) throw new Unusable('', `it is ${toldMistake(document.error)}`)
+  if (!isMapping(document.value)) throw new Unusable('', 'expected a mapping in YAML')
+  return document.value
+}
+
+/** The reasons of {@link readDocuments} that are told. Others may have some of the text in them, and so have keys that are given twice. */
+const toldReason =
+  /^(?:a control character|a key is given twice|more than \d+ aliases|an alias (?:without an anchor before it|within what it stands for)|aliases and merge keys that stand for more than \d+ values)$/
+
+/** What is told of a mistake in the text. */
+function toldMistake(error: string): string {
+  const [, line, reason = ''] = /^(not YAML, line \d+): (.*)$/s.exec(error) ?? []
+  if (line === undefined) return error.startsWith('nested deeper than ') ? error : 'not YAML'
+  const told = reason.endsWith(' is given twice') ? 'a key is given twice' : reason
+  return toldReason.test(told) ? `${line}: ${told}` : line
 }
 
 interface Part {
@@ -108,7 +123,8 @@ function serverOf(path: string, cluster: Mapping): Server {
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new Unusable(`${path}.server`, 'expected the https address of an API server')
   const unverified = cluster['insecure-skip-tls-verify'] ?? false
-  if (unverified !== false) throw new Unusable(`${path}.insecure-skip-tls-verify`, 'a server that does not prove who it is would have the credential')
+  if (typeof unverified !== 'boolean') throw new Unusable(`${path}.insecure-skip-tls-verify`, 'expected false or true, not in quotes')
+  if (unverified) throw new Unusable(`${path}.insecure-skip-tls-verify`, 'a server that does not prove who it is would have the credential')
   const proxy = textIn(path, cluster, 'proxy-url')
   try {
     if (proxy !== undefined) readProxy(proxy)

@@ -84,8 +84,12 @@ describe('the configuration in a remote secret', () => {
     for (const [field, value] of users)
       expect(faultOf(config({}, { token: 'a', [field]: value }))).to.match(new RegExp(`^users\\[1\\]\\.user\\.${field}: `))
     expect(faultOf(config({ 'certificate-authority': '/etc/shadow' }))).to.match(/^clusters\[0\]\.cluster\.certificate-authority: files are not read/)
-    for (const value of [true, 'true', 1])
-      expect(faultOf(config({ 'insecure-skip-tls-verify': value }))).to.match(/^clusters\[0\]\.cluster\.insecure-skip-tls-verify: /)
+    const verify = 'clusters[0].cluster.insecure-skip-tls-verify'
+    expect(faultOf(config({ 'insecure-skip-tls-verify': true }))).to.equal(
+      `${verify}: a server that does not prove who it is would have the credential`,
+    )
+    for (const value of ['true', 'false', 1])
+      expect(faultOf(config({ 'insecure-skip-tls-verify': value }))).to.equal(`${verify}: expected false or true, not in quotes`)
     expect(faultOf(config({ made: 1 }))).to.equal('clusters[0].cluster.made: it is not known')
     expect(faultOf(config({}, { token: 'a', exec: null, tokenFile: '' })), 'a field without a value').to.equal('accepted')
   })
@@ -102,13 +106,18 @@ describe('the configuration in a remote secret', () => {
     expect(faultOf(config({}, {}, { 'current-context': 'other' }))).to.equal('contexts[0].context.cluster: there is none of this name in clusters')
     for (const text of ['', '[]', 'a', '{a: 1}\n---\n{a: 1}', '{', '\u0000', '['.repeat(50_000)]) expect(faultOf(text)).to.not.equal('accepted')
     expect(faultOf('a'.repeat(longestRemoteConfig + 1))).to.match(/longer than/)
-    const broken: [text: string, line: number][] = [
-      ['users: []\nusers: []', 2],
-      [`a: &a [b, b]\nc: [${'*a,'.repeat(200)}*a]`, 2],
-      ['users:\n  - {name: a\n', 3],
-      [Buffer.from('users: []', 'utf16le').toString('utf8'), 1],
+    const broken: [text: string, reason: string][] = [
+      ['users: []\nusers: []', 'it is not YAML, line 2: a key is given twice'],
+      [`a: &a [b, b]\nc: [${'*a,'.repeat(200)}*a]`, 'it is not YAML, line 2: more than 100 aliases'],
+      ['users: *a', 'it is not YAML, line 1: an alias without an anchor before it'],
+      ['users:\n  - {name: a\n', 'it is not YAML, line 3'],
+      [Buffer.from('users: []', 'utf16le').toString('utf8'), 'it is not YAML, line 1: a control character'],
+      [`a: ${'['.repeat(100)}${']'.repeat(100)}`, 'it is nested deeper than 64 levels'],
+      ...['', ' \n', '# nothing'].map((text): [string, string] => [text, 'it is empty']),
+      ['{a: 1}\n---\n{a: 1}', 'expected one YAML document, and it has several'],
+      ['- a', 'expected a mapping in YAML'],
     ]
-    for (const [text, line] of broken) expect(faultOf(text)).to.contain(`it is not YAML, line ${line} `)
+    for (const [text, reason] of broken) expect(faultOf(text)).to.equal(`: ${reason}`)
   })
 
   it('never shows in what is said of it', () => {
