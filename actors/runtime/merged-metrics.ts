@@ -40,8 +40,9 @@ export class MergedMetrics {
       this.#totals.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats)] })
     silent(this.#supervisor.states().length - answers.length)
     this.#totals.take('', { incarnation: '', families: this.#own.collect() })
-    const running = new Set(['', ...this.#supervisor.states().flatMap(({ name, state }) => (state === 'running' ? name : []))])
-    const families = this.#totals.merged((actor) => running.has(actor)).map(collected)
+    const states = new Map(this.#supervisor.states().map(({ name, state }) => [name, state]))
+    const isRunning = (actor: string) => actor === '' || states.get(actor) === 'running'
+    const families = this.#totals.merged(isRunning, (actor) => states.has(actor)).map(collected)
     return new Exposition([...families, ...(await this.#process.collect())].sort((one, other) => compare(one.name, other.name)))
   }
 }
@@ -49,7 +50,7 @@ export class MergedMetrics {
 /** The statistics of one actor as metrics. */
 function statsFamilies(stats: ActorStats): MetricFamily[] {
   const registry = new MetricRegistry()
-  const declare = (name: string, help: string) => ({ name, help, labelNames: ['actor'] as const, registers: [registry] })
+  const declare = (name: string, help: string) => ({ name, help, labelNames: ['actor'] as const, isOwn: true, registers: [registry] })
   const labels = { actor: stats.name }
   new Gauge(declare('actor_mailbox_depth', 'messages waiting in the mailbox of an actor')).set(labels, stats.depth)
   new Counter(declare('actor_messages_processed', 'messages that an actor has processed')).inc(labels, stats.processed)

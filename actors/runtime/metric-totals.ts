@@ -9,36 +9,42 @@ interface Counted {
 
 /**
  * The metrics of all actors across their restarts. Counters and histograms of an ended incarnation stay in the sum with their last
- * values, so that no counter decreases; its gauges are dropped.
+ * values, so that no counter decreases; its gauges are dropped. Series of an actor's own end when it is removed.
  */
 export class MetricTotals {
   readonly #last = new Map<string, Counted>()
   readonly #ended = new Sums()
+  /** By actor the series of its own. */
+  readonly #ownEnded = new Map<string, Sums>()
 
   /** Stores the metrics collected from one actor. */
   take(actor: string, counted: Counted): void {
     const before = this.#last.get(actor)
-    if (before && before.incarnation !== counted.incarnation) this.#end(before)
+    if (before && before.incarnation !== counted.incarnation) this.#end(actor, before)
     this.#last.set(actor, counted)
   }
 
   /**
-   * All metrics. A running actor that did not answer this time counts with its last answer; `running` returns whether an actor runs.
+   * All metrics. A running actor that did not answer this time counts with its last answer; `running` returns whether an actor runs, and `exists`
+   * whether it runs or is to be started again.
    */
-  merged(running: (actor: string) => boolean): MetricFamily[] {
+  merged(running: (actor: string) => boolean, exists: (actor: string) => boolean): MetricFamily[] {
     for (const [actor, counted] of [...this.#last]) {
       if (running(actor)) continue
-      this.#end(counted)
+      this.#end(actor, counted)
       this.#last.delete(actor)
     }
+    for (const actor of [...this.#ownEnded.keys()]) if (!exists(actor)) this.#ownEnded.delete(actor)
     const sums = new Sums()
-    for (const family of this.#ended.families()) sums.add(family)
+    for (const ended of [this.#ended, ...this.#ownEnded.values()]) for (const family of ended.families()) sums.add(family)
     for (const { families } of this.#last.values()) for (const family of families) sums.add(family)
     return sums.families()
   }
 
-  #end({ families }: Counted): void {
-    for (const family of families) if (family.type !== 'gauge') this.#ended.add(family)
+  #end(actor: string, { families }: Counted): void {
+    const own = this.#ownEnded.get(actor) ?? new Sums()
+    for (const family of families) if (family.type !== 'gauge') (family.isOwn ? own : this.#ended).add(family)
+    this.#ownEnded.set(actor, own)
   }
 }
 

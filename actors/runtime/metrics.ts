@@ -12,6 +12,8 @@ export interface MetricOptions<Name extends string> {
   readonly name: string
   readonly help: string
   readonly labelNames?: readonly Name[]
+  /** Whether the labels name the actor or what it follows, so that the series end when it is removed; those of others stay. */
+  readonly isOwn?: boolean
   /** Registries that the metric is added to; none by default. */
   readonly registers?: readonly MetricRegistry[]
 }
@@ -72,12 +74,13 @@ abstract class Metric<Name extends string> {
 
   /** The metric as plain data. */
   family(): MetricFamily {
-    const { name, help } = this.#options
+    const { name, help, isOwn = false } = this.#options
     return {
       name,
       help,
       type: this.#type,
       buckets: this.#buckets,
+      isOwn,
       series: [...this.#series.values()].map(({ labels, values }) => ({ labels, values })),
     }
   }

@@ -8,6 +8,8 @@ export interface MetricFamily {
   readonly type: 'counter' | 'gauge' | 'histogram'
   /** Upper bounds of a histogram's buckets in ascending order, without the infinite one; empty for other types. */
   readonly buckets: readonly number[]
+  /** Whether the labels name the actor or what it follows, so that the series end when it is removed. */
+  readonly isOwn?: boolean
   readonly series: readonly MetricSeries[]
 }
 

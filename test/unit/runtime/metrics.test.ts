@@ -60,10 +60,10 @@ describe('merged metrics', () => {
     for (let index = 0; index < count; index++) time.observe(0.5)
     return registry.collect()
   }
-  const lines = async (totals: MetricTotals, running = (_: string) => true) =>
-    (await metricsText(totals.merged(running)))
+  const lines = async (totals: MetricTotals, running = (_: string) => true, exists = (_: string) => true) =>
+    (await metricsText(totals.merged(running, exists)))
       .split('\n')
-      .filter((line) => /^(c|g|h_count|h_sum)\b/.test(line))
+      .filter((line) => /^(c|c_own|g|h_count|h_sum)\b/.test(line))
       .sort()
 
   it('are summed over actors, and keep the counts of actors that died', async () => {
@@ -78,5 +78,29 @@ describe('merged metrics', () => {
     expect(await lines(totals, () => false)).to.deep.equal(['c{type="cds"} 8', 'h_count 8', 'h_sum 4'])
     totals.take('w/1', { incarnation: '4', families: families(1, 7) })
     expect(await lines(totals)).to.deep.equal(['c{type="cds"} 9', 'g 7', 'h_count 9', 'h_sum 4.5'])
+  })
+
+  it('end with an actor that is removed where they are of its own, and stay while it is to be started again', async () => {
+    const counted = (count: number) => {
+      const registry = new MetricRegistry()
+      new Counter({ name: 'c', help: '', labelNames: ['type'], registers: [registry] }).inc({ type: 'cds' }, count)
+      new Counter({ name: 'c_own', help: '', labelNames: ['actor'], isOwn: true, registers: [registry] }).inc({ actor: 'w/0' }, count)
+      return registry.collect()
+    }
+    const totals = new MetricTotals()
+    totals.take('w/0', { incarnation: '1', families: counted(2) })
+    totals.take('w/0', { incarnation: '2', families: counted(3) })
+    const both = ['c_own{actor="w/0"} 5', 'c{type="cds"} 5']
+    expect(await lines(totals)).to.deep.equal(both)
+    expect(await lines(totals, () => false), 'it starts again').to.deep.equal(both)
+    expect(
+      await lines(
+        totals,
+        () => false,
+        () => false,
+      ),
+    ).to.deep.equal(['c{type="cds"} 5'])
+    totals.take('w/0', { incarnation: '3', families: counted(1) })
+    expect(await lines(totals), 'another of its name').to.deep.equal(['c_own{actor="w/0"} 1', 'c{type="cds"} 6'])
   })
 })

@@ -28,6 +28,7 @@ export class WatcherMetrics {
   readonly #auditFailures: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
   readonly #withoutPods: Counter | undefined
+  readonly #of: string
   /** What counts an event, by kind and event. */
   readonly #counts = new Map<string, () => void>()
   readonly #cluster: ClusterRegistry | undefined
@@ -35,10 +36,11 @@ export class WatcherMetrics {
   #counted = 0
 
   /**
-   * `cluster`: undefined where no services are followed. `of`: what follows the kind in ages, which are not added up over clusters; empty for the own
-   * cluster.
+   * `cluster`: undefined where no services are followed. `of`: what follows the kind in labels, since what is said of a kind is not added up over clusters; empty
+   * for the own cluster.
    */
   constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry | undefined, of = '') {
+    this.#of = of
     const registers = [registry]
     const labelNames = ['kind'] as const
     this.#events =
@@ -55,18 +57,21 @@ export class WatcherMetrics {
       name: 'pilot_orch_watch_failures_total',
       help: 'failed attempts to list or watch objects of the orchestrator',
       labelNames,
+      isOwn: true,
       registers,
     })
     this.#audits = new Counter({
       name: 'pilot_orch_audits_total',
       help: 'comparisons of what is known with lists of the API server',
       labelNames,
+      isOwn: true,
       registers,
     })
     this.#auditFailures = new Counter({
       name: 'pilot_orch_audit_failures_total',
       help: 'comparisons that failed because no list could be read',
       labelNames,
+      isOwn: true,
       registers,
     })
     this.#repairs = new Counter({
@@ -129,15 +134,15 @@ export class WatcherMetrics {
   }
 
   failed(kind: string): void {
-    this.#failures.inc({ kind })
+    this.#failures.inc({ kind: `${kind}${this.#of}` })
   }
 
   auditFailed(kind: string): void {
-    this.#auditFailures.inc({ kind })
+    this.#auditFailures.inc({ kind: `${kind}${this.#of}` })
   }
 
   audited(kind: string, missed: number): void {
-    this.#audits.inc({ kind })
-    this.#repairs.inc({ kind }, missed)
+    this.#audits.inc({ kind: `${kind}${this.#of}` })
+    this.#repairs.inc({ kind: `${kind}${this.#of}` }, missed)
   }
 }
