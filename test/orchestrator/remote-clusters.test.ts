@@ -233,6 +233,9 @@ describe('another cluster of the mesh', () => {
     const said = /^nothing has been heard of its API server since \S+Z \(\d+ s\); its last state stays \(\d+ objects\)/
     await until('its silence in its row', async () => (await rows()).some(({ name, trouble = '' }) => name === 'far' && said.test(trouble)))
     expect((await rows()).filter(({ name }) => name !== 'far').map(({ trouble }) => trouble)).to.deep.equal([''])
+    const failures = (kind: string) => async () => (await discovery.service.metrics()).includes(`pilot_orch_watch_failures_total{kind="${kind}"}`)
+    await until('its failures in the metrics', failures('Pod of far'))
+    expect(await failures('Pod')(), 'of the own cluster').to.equal(false)
   })
 
   it('is waited for at a start, for a bounded time', async () => {
@@ -361,7 +364,50 @@ describe('another cluster of the mesh', () => {
     await has(local, 'only-far', undefined)
     await has(local, 'web', ['10.1.0.1'])
     expect((await rows()).map(({ name }) => name)).to.deep.equal(['Orchestrator'])
+    await until('the end of its series', async () => !/\bfar"/.test(await discovery.service.metrics()))
     write({ far: configOf() }, 'istio/multiCluster')
     await has(local, 'only-far', ['10.2.0.2'])
+  })
+
+  it('is missed by a process whose role does not permit to read Secrets when it starts, which says so, and joins when it does', async () => {
+    near.forbid('secrets')
+    near.forbid('secrets', 'Role')
+    try {
+      await discovery.service.stop()
+      await discovery.service.start()
+      const said =
+        /remote secrets of the namespace mesh-system cannot be read: the role of this service account does not permit "(list|watch)" of "secrets" in the namespace mesh-system: .*; the service goes on without other clusters: it has none of their services and endpoints, and refuses their proxies/
+      expect(await readiness()).to.match(said)
+      await discovery.service.output.says(said)
+      expect((await rows()).map(({ name, trouble }) => [name, said.test(trouble ?? '')])).to.deep.equal([
+        ['Orchestrator', false],
+        ['', true],
+      ])
+      local = await connect('without', 'Orchestrator')
+      expect([seen(local, 'only-far'), seen(local, 'web')]).to.deep.equal([undefined, ['10.1.0.1']])
+    } finally {
+      near.roleConfig()
+    }
+    await has(local, 'only-far', ['10.2.0.2'])
+    await until('no trouble', async () => !(await readiness()).includes('remote secrets'))
+  })
+
+  it('is named in the namespace of --clusterRegistriesNamespace alone', async () => {
+    near.apply(
+      'apiVersion: v1\nkind: Namespace\nmetadata: {name: registries}',
+      JSON.stringify({
+        ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'others', namespace: 'registries', labels: { 'mesh/multiCluster': 'true' } } },
+        stringData: { elsewhere: configOf() },
+      }),
+    )
+    await discovery.service.stop()
+    discovery.service.flags.push('--clusterRegistriesNamespace', 'registries')
+    await discovery.service.start()
+    local = await connect('elsewhere', 'Orchestrator')
+    await has(local, 'only-far', ['10.2.0.2'])
+    expect((await rows()).map(({ name, secret = '' }) => [name, secret])).to.deep.equal([
+      ['Orchestrator', ''],
+      ['elsewhere', 'registries/others'],
+    ])
   })
 })

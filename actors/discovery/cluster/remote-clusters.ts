@@ -255,7 +255,12 @@ export class RemoteClusters {
     const why = isForbidden
       ? `the role of this service account does not permit "${verb}" of "secrets" in the namespace ${namespace}`
       : `${verb} failed`
-    const line = `remote secrets of the namespace ${namespace} cannot be read: ${why}: ${reason}; the clusters that are known stay`
+    const consequence = this.#listed.has(label)
+      ? 'the clusters that are known stay'
+      : isForbidden
+        ? 'the service goes on without other clusters: it has none of their services and endpoints, and refuses their proxies'
+        : 'which other clusters there are is not known, and waited for'
+    const line = `remote secrets of the namespace ${namespace} cannot be read: ${why}: ${reason}; ${consequence}`
     if (this.#troubles.get(label)?.reason !== line && ![...this.#troubles.values()].some((each) => each.reason === line)) this.#log.error(line)
     this.#troubles.set(label, { reason: line, isForbidden })
     this.#judge()
