@@ -26,6 +26,8 @@ export interface ConfigObject<Spec = unknown> {
   readonly place: string
   /** Of a WorkloadEntry: whether the condition `Healthy` of its status is true; undefined: it has none. */
   readonly healthy?: boolean
+  /** The message of that condition, for people. */
+  readonly healthMessage?: string
 }
 
 /** A namespace of a cluster: its labels. */

@@ -450,11 +450,17 @@ function readClusterObject(
 }
 
 /** What the status of a WorkloadEntry says of its health. */
-function healthOf(status: unknown): Pick<ConfigObject, 'healthy'> {
+function healthOf(status: unknown): Pick<ConfigObject, 'healthy' | 'healthMessage'> {
   const conditions: readonly unknown[] = isMapping(status) && Array.isArray(status.conditions) ? status.conditions : []
   const condition = conditions.filter(isMapping).find(({ type }) => type === 'Healthy')
-  return condition ? { healthy: condition.status === 'True' } : {}
+  if (!condition) return {}
+  const { status: said, message } = condition
+  const isTold = typeof message === 'string' && message !== ''
+  return { healthy: said === 'True', ...(isTold && { healthMessage: message.slice(0, longestMessage).toWellFormed() }) }
 }
+
+/** The longest message of a condition that is kept, in characters. */
+const longestMessage = 1000
 
 /** The time of creation in the metadata, in Unix milliseconds; 0 without one. */
 function createdAt({ creationTimestamp }: Readonly<Record<string, unknown>>): number {

@@ -6,6 +6,7 @@ import { count } from '../../../src/model/counts.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
+import { type UnhealthyEntries, withUnhealthyEntries } from '../../../src/push/explain/unhealthy-entries.ts'
 import { withUnreadBytes } from '../../../src/push/explain/unread-bytes.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -58,7 +59,8 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
   const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, envoy, missingSecrets })
-  const { tried, arrivals, ...routing } = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
+  const read = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
+  const { tried, arrivals, ...routing } = withUnhealthyEntries(read, await unhealthyOf(sources, proxy, read), sees)
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
@@ -85,6 +87,16 @@ async function protocolsOf(sources: PageSources, proxy: Placed<ConnectionStatus>
   const clusters = arrivals.map(({ cluster }) => cluster)
   return sources.ofProxy('portProtocols', proxy, clusters).then(
     (protocols) => protocols as Record<string, Protocol>,
+    () => ({}),
+  )
+}
+
+/** The WorkloadEntries that take no traffic of clusters without endpoints; of none where a replica of an earlier version is asked. */
+async function unhealthyOf(sources: PageSources, proxy: Placed<ConnectionStatus>, { clusters }: Routing): Promise<UnhealthyEntries> {
+  const empty = clusters.filter(({ because, endpoints }) => because !== '' && endpoints === 0).map(({ name }) => name)
+  if (empty.length === 0) return {}
+  return sources.ofProxy('unhealthyEntries', proxy, empty).then(
+    (entries) => entries as UnhealthyEntries,
     () => ({}),
   )
 }

@@ -53,6 +53,7 @@ export function debugAnswers<Own extends { pushAgain: () => number; shares: () =
     ...configurationAnswers(planner, lists, isLastSent),
     ...stateAnswers(planner, lists),
     ...proxyAnswers(planner, lists),
+    ...routingAnswers(planner),
   }
 }
 
@@ -203,6 +204,37 @@ function stateAnswers(planner: Planner, lists: Listings) {
   }
 }
 
+/** Answers about where one proxy sends requests. They are undefined when no proxy has the connection. */
+function routingAnswers(planner: Planner) {
+  const viewOf = (connection: string) => {
+    const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+    return found && planner.builder.view(found.viewKey)
+  }
+  return {
+    /** The fields that routes of a proxy were made from, and the objects. */
+    routeFields: async (connection: string, routes: readonly TriedRoute[]) => {
+      if (!planner.proxies().some((proxy) => proxy.connection === connection)) return undefined
+      const { routeFields } = await import('../../../src/push/explain/route-fields.ts')
+      const keys = new Set(routes.map(({ virtualService }) => virtualService))
+      keys.delete('')
+      const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
+      return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
+    },
+    /** The protocols of the ports that clusters of a proxy are of. */
+    portProtocols: async (connection: string, clusters: readonly string[]) => {
+      const view = viewOf(connection)
+      const { portProtocols } = await import('../../../src/push/explain/unread-bytes.ts')
+      return view && portProtocols(view, clusters)
+    },
+    /** The WorkloadEntries that take no traffic, by cluster of a proxy. */
+    unhealthyEntries: async (connection: string, clusters: readonly string[]) => {
+      const view = viewOf(connection)
+      const { unhealthyEntries } = await import('../../../src/push/explain/unhealthy-entries.ts')
+      return view && unhealthyEntries(view, clusters, (key) => planner.state.object(key))
+    },
+  }
+}
+
 /** Answers about one proxy or all proxies: ports, service instances, authorization, Sidecar scope. */
 function proxyAnswers(planner: Planner, lists: Listings) {
   return {
@@ -240,21 +272,6 @@ function proxyAnswers(planner: Planner, lists: Listings) {
     /** What may concern a resource of a proxy. Returns undefined when no proxy has this connection. */
     explainInput: async (connection: string, typeUrl: string, name: string) =>
       (await import('../../../src/push/explain/candidates.ts')).explainInput(planner, connection, typeUrl, name),
-    /** The fields that routes of a proxy were made from, and the objects. Returns undefined when no proxy has this connection. */
-    routeFields: async (connection: string, routes: readonly TriedRoute[]) => {
-      if (!planner.proxies().some((proxy) => proxy.connection === connection)) return undefined
-      const { routeFields } = await import('../../../src/push/explain/route-fields.ts')
-      const keys = new Set(routes.map(({ virtualService }) => virtualService))
-      keys.delete('')
-      const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
-      return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
-    },
-    /** The protocols of the ports that clusters of a proxy are of. Returns undefined when no proxy has this connection. */
-    portProtocols: async (connection: string, clusters: readonly string[]) => {
-      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
-      const { portProtocols } = await import('../../../src/push/explain/unread-bytes.ts')
-      return found && portProtocols(planner.builder.view(found.viewKey), clusters)
-    },
     /** The Sidecar in force for a proxy, as a document. Returns undefined when no proxy has this connection. */
     sidecarInForce: (connection: string): SidecarInForce | undefined => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
