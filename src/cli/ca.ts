@@ -13,6 +13,7 @@ import type {
 import type { distrustFlags, exportFlags, importFlags, ledgerFlags, outputFlag, rotateFlags } from './ca-flags.ts'
 import { authorityText, blockersText, distrustText, ledgerText } from './ca-text.ts'
 import type { FlagValues } from './flags.ts'
+import { printAnswer } from './folding.ts'
 import { print } from './print.ts'
 
 /** A certificate authority: that of the server, or the stored state. */
@@ -76,11 +77,17 @@ export interface CaAccess {
   readonly work: () => Promise<CaWork>
 }
 
+/** Prints an answer for programs, or its text. */
+function printAs<Answer>(asJson: boolean, answer: Answer, text: (answer: Answer) => string): void {
+  if (asJson) print(JSON.stringify(answer, null, 2))
+  else printAnswer(text(answer))
+}
+
 /** Prints roots, intermediates, expiries and the stage of a rotation. */
 export async function show(access: CaAccess, flags: FlagValues<typeof outputFlag>): Promise<void> {
   const asJson = isJson(flags)
   const status = await statusOf(access)
-  print(asJson ? JSON.stringify(status, null, 2) : authorityText(status))
+  printAs(asJson, status, authorityText)
 }
 
 /** Prints who holds which certificate until when. */
@@ -88,7 +95,7 @@ export async function showLedger(access: CaAccess, { identity, ...flags }: FlagV
   const asJson = isJson(flags)
   const { identities, replicas } = await ledgerOf(access)
   const page: LedgerPage = { identities: identities.filter((row) => row.identity.includes(identity)), replicas }
-  print(asJson ? JSON.stringify(page, null, 2) : ledgerText(page))
+  printAs(asJson, page, ledgerText)
 }
 
 /** Trusts a root again that was distrusted. Rejects when the root is unknown. */
@@ -138,11 +145,11 @@ export async function rotate(access: CaAccess, { 'dry-run': isDry, force, ...fla
   const asJson = isJson(flags)
   if (isDry) {
     const status = await statusOf(access)
-    return print(asJson ? JSON.stringify(status.rotation, null, 2) : blockersText(status))
+    return printAs(asJson, status.rotation, () => blockersText(status))
   }
   const answer = await serverOr(access, 'change', (authority) => authority.rotate(force))
   if (asJson) print(JSON.stringify(answer, null, 2))
-  else if ('refused' in answer) print(answer.status ? blockersText(answer.status) : 'No authority is in force.')
+  else if ('refused' in answer) printAnswer(answer.status ? blockersText(answer.status) : 'No authority is in force.')
   else
     print(
       `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` Blockers that were overruled: ${answer.forcedOver.length}.` : ''}`,
@@ -155,7 +162,7 @@ export async function distrust(access: CaAccess, { 'dry-run': isDry, ...flags }:
   const asJson = isJson(flags)
   const answer = await serverOr(access, isDry ? 'show' : 'change', (authority) => authority.distrust(id, isDry))
   if ('refused' in answer) throw new Error(answer.refused)
-  print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
+  printAs(asJson, answer, distrustText)
 }
 
 const statusOf = (access: CaAccess): Promise<AuthorityStatus> => serverOr(access, 'show', (authority) => authority.status())

@@ -7,6 +7,7 @@ import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { discoveryFlags } from './discovery-flags.ts'
 import type { FlagFault } from './discovery-options.ts'
 import { toggle, underHeading } from './flags.ts'
+import { printAnswer } from './folding.ts'
 import { isColoured, print, printJson } from './print.ts'
 import { serverFlags } from './server-flags.ts'
 import { type Cell, table } from './table.ts'
@@ -114,5 +115,5 @@ export function printSettings({ settings: all, misspelt }: Settings, flags: { re
       ? 'All flags and variables are at their defaults.'
       : table(['NAME', 'VALUE', 'DEFAULT', 'ORIGIN', 'PROBLEM'], rows, isColoured()),
   )
-  for (const { name, nearest: near } of misspelt) print(`${JSON.stringify(name)} is not known; did you mean ${near}?`)
+  for (const { name, nearest: near } of misspelt) printAnswer(`${JSON.stringify(name)} is not known; did you mean ${near}?`)
 }

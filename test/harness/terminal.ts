@@ -1,5 +1,6 @@
 /** A shell in a terminal, as a person types in it. */
 import { execFileSync, spawn } from 'node:child_process'
+import { discoveryScript } from './commands.ts'
 import { Output } from './output.ts'
 
 const shells = {
@@ -77,4 +78,15 @@ export class Terminal {
   close(): void {
     this.#child.kill('SIGKILL')
   }
+}
+
+/** Starts a command of `pilot-discovery` in a terminal of some columns, which util-linux makes. */
+export function startInTerminal(args: readonly string[], env: Readonly<Record<string, string>>, columns: number) {
+  const words = [process.execPath, discoveryScript, ...args].map((word) => `'${word}'`)
+  const child = spawn('script', ['-qfec', `stty cols ${columns} rows 60; exec ${words.join(' ')}`, '/dev/null'], {
+    env: { ...process.env, NO_COLOR: '1', ...env },
+  })
+  const output = new Output()
+  output.follow(child)
+  return { child, output, ended: new Promise<number | null>((resolve) => child.once('close', resolve)) }
 }

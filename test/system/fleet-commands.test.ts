@@ -10,6 +10,7 @@ import { nodeType, shortType } from '../../src/xds/type-urls.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { startInTerminal } from '../harness/terminal.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -214,6 +215,12 @@ describe('commands that ask a running server', () => {
       'makes it',
       'ServiceEntry ns/reviews (reviews.yaml, document 1)',
     ])
+    for (const width of [60, 80])
+      for (const args of [['explain', 'cart-0', 'reviews/x'], ['proxy-status'], ['proxy-status', 'cart-0'], ['proxy-config', 'clusters', 'cart-0']]) {
+        const { output, ended } = startInTerminal(args, service.env, width)
+        expect(await ended, args.join(' ')).to.equal(0)
+        output.lacks(new RegExp(`[^\\r\\n]{${width + 1}}`))
+      }
     const failing = await run('explain', 'cart-0', 'reviews/x', '--header', 'user:anna', '--json')
     const { status, reason, routing } = JSON.parse(failing.stdout)
     expect([failing.code, status, reason]).to.deep.equal([

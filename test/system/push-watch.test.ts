@@ -5,10 +5,14 @@ import { discoveryScript } from '../harness/commands.ts'
 import { Output } from '../harness/output.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
+import { startInTerminal } from '../harness/terminal.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const route = (timeout: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a], http: [{timeout: ${timeout}, route: [{destination: {host: a}}]}]}\n`
+
+/** What Ctrl-C is for a terminal. */
+const interrupt = '\x03'
 
 describe('push watch', () => {
   const service = new Service()
@@ -51,6 +55,19 @@ describe('push watch', () => {
     child.kill('SIGINT')
     expect(await ended).to.equal(0)
     output.lacks('Error')
+  })
+
+  it('prints a push in several lines on a narrow terminal', async () => {
+    const { child, output, ended } = startInTerminal(['push', 'watch'], service.env, 60)
+    watches.push(child)
+    await output.says(/TIME +REASON +PROXIES +LAST\r\n/)
+    service.write('route.yaml', route('20s'))
+    await output.says(
+      /\d\d:\d\d:\d\d\.\d{3} +config +(\d) of \1 +\d+ m?s\r\n {2}rds \d; [\d.]+ (B|KiB); 50 % after \d+ m?s, 99 % after \d+ m?s\r\n {2}VirtualService ns\/a \(route\.yaml, document 1\)\r\n/,
+    )
+    child.stdin.write(interrupt)
+    expect(await ended).to.equal(0)
+    output.lacks(/[^\r\n]{61}/)
   })
 
   it('prints JSON in lines, from the pushes before with --past, and ends when nobody reads them', async () => {

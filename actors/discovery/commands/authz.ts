@@ -3,7 +3,8 @@ import { fromJson, type JsonObject, type JsonValue, toJson } from '@bufbuild/pro
 import { StructSchema } from '@bufbuild/protobuf/wkt'
 import { type ExplainRequestResponse, ExplainRequestResponseSchema, type ObjectReference } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
-import { isColoured, print, printJson } from '../../../src/cli/print.ts'
+import { printAnswer } from '../../../src/cli/folding.ts'
+import { isColoured, printJson } from '../../../src/cli/print.ts'
 import { type Cell, coloured, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
@@ -47,7 +48,7 @@ export async function authz(flags: Flags, proxy: string): Promise<void> {
   const answer = await client.asked(client.rpcs.explainRequest(request))
   const decision = decisionOf(answer)
   if (flags.json) printJson({ decision, ...(toJson(ExplainRequestResponseSchema, answer, { alwaysEmitImplicit: true }) as object) })
-  else print(decisionText(decision, answer))
+  else printAnswer(decisionText(decision, answer))
   if (decision === 'DENIED') process.exitCode = 1
 }
 

@@ -13,7 +13,8 @@ import {
 import { previewBounds } from '../../../protocols/messages/admin-call.ts'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { troubleStatus } from '../../../src/cli/exit-status.ts'
-import { isColoured, print, printJson } from '../../../src/cli/print.ts'
+import { printAnswer } from '../../../src/cli/folding.ts'
+import { isColoured, printJson } from '../../../src/cli/print.ts'
 import { type Cell, coloured, sizeText, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
@@ -64,11 +65,11 @@ function printed(answer: PreviewChangesResponse): void {
   const { stderr } = process
   warnOfSilent(answer.replicas)
   for (const fault of answer.faults) stderr.write(`${faultText(fault)}\n`)
-  for (const set of answer.changed) print(`${setText(set)}\n`)
-  for (const fault of answer.newFaults) print(newFaultText(fault))
+  for (const set of answer.changed) printAnswer(`${setText(set)}\n`)
+  for (const fault of answer.newFaults) printAnswer(newFaultText(fault))
   const lines = objectLines(answer)
-  if (lines.length > 0) print(lines.join('\n'))
-  print(summary(answer))
+  if (lines.length > 0) printAnswer(lines.join('\n'))
+  printAnswer(summary(answer))
 }
 
 function faultText({ level, file, document, object, path, reason }: GivenFault): string {

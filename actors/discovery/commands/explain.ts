@@ -12,7 +12,8 @@ import {
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { noEffect } from '../../../protocols/messages/explain.ts'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
-import { isColoured, print, printJson } from '../../../src/cli/print.ts'
+import { printAnswer } from '../../../src/cli/folding.ts'
+import { isColoured, printJson } from '../../../src/cli/print.ts'
 import { type Cell, coloured, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
@@ -44,7 +45,7 @@ export async function explain(flags: Flags, proxy: string, target: string): Prom
       proxy: nameOf(answer.nodeId, proxy),
       ...(toJson(ExplainResourceResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
     })
-  print(resourceText(nameOf(answer.nodeId, proxy), target, answer))
+  printAnswer(resourceText(nameOf(answer.nodeId, proxy), target, answer))
 }
 
 /** The name of the proxy that was found; servers of older releases do not say which it was. */
@@ -73,7 +74,7 @@ async function explainRequest(client: AdminClient, flags: Flags, proxy: string, 
       madeFrom: made,
       hidden: objectsJson(hidden),
     })
-  } else print(requestText(nameOf(answer.nodeId, proxy), request, answer, routing, madeFrom, hidden))
+  } else printAnswer(requestText(nameOf(answer.nodeId, proxy), request, answer, routing, madeFrom, hidden))
   if (wordOf(answer).means === 'bad') process.exitCode = 1
 }
 

@@ -9,7 +9,8 @@ import {
   type TypeState,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
-import { isColoured, print, printJson } from '../../../src/cli/print.ts'
+import { printAnswer } from '../../../src/cli/folding.ts'
+import { isColoured, printJson } from '../../../src/cli/print.ts'
 import { type Cell, span, table } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
@@ -49,10 +50,10 @@ export async function proxyStatus(flags: ServerFlags & { readonly namespace: str
     return printJson({ proxies: shown, replicas })
   }
   warnOfSilent(answer.replicas)
-  if (rows.length === 0) return print(namespace === '' ? 'No proxy is connected.' : `No proxy of namespace ${namespace} is connected.`)
+  if (rows.length === 0) return printAnswer(namespace === '' ? 'No proxy is connected.' : `No proxy of namespace ${namespace} is connected.`)
   const now = wallClockMs()
-  print(proxy === '' ? overview(rows, now) : rows.map((row) => details(row, now)).join('\n\n'))
-  for (const row of rows) for (const line of complaints(row)) print(line)
+  printAnswer(proxy === '' ? overview(rows, now) : rows.map((row) => details(row, now)).join('\n\n'))
+  for (const row of rows) for (const line of complaints(row)) printAnswer(line)
   process.stderr.write(`${summary(rows)}\n`)
 }
 

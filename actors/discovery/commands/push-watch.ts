@@ -3,7 +3,8 @@ import { toJson } from '@bufbuild/protobuf'
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { type Push, PushSchema } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
-import { isColoured, print } from '../../../src/cli/print.ts'
+import { printAnswer } from '../../../src/cli/folding.ts'
+import { isColoured, print, terminalWidth } from '../../../src/cli/print.ts'
 import { type Cell, coloured, sizeText, span } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { count } from '../../../src/model/counts.ts'
@@ -39,13 +40,16 @@ export async function pushWatch(flags: ServerFlags & { readonly namespace: strin
   const ask = (after: string, ms: number) => client.asked(client.rpcs.listPushes({ namespace, after, waitMs: ms }, { signal }))
   const watched = new WatchedPushes()
   const show = (pushes: readonly Push[]) => {
-    for (const push of pushes) print(flags.json ? JSON.stringify(toJson(PushSchema, push)) : linesOf(push))
+    for (const push of pushes) {
+      if (flags.json) print(JSON.stringify(toJson(PushSchema, push)))
+      else printAnswer(linesOf(push))
+    }
   }
   try {
     const first = await ask('', 0)
     let silent = first.replicas
     warnOfSilent(silent)
-    if (!flags.json) print(head)
+    if (!flags.json) print(isNarrow() ? narrowHead : head)
     if (flags.past) show(watched.told(first.pushes, monotonicMs()))
     else watched.skip(first.pushes, monotonicMs())
     for (let after = first.cursor; !signal.aborted; ) {
@@ -119,6 +123,14 @@ const row = (cells: readonly Cell[]): string =>
     .join('')
     .trimEnd()
 
+/** The least width of a terminal on which the columns are beside each other, with twenty characters for the objects. */
+const leastWidth = widths.reduce<number>((sum, each) => sum + each, 20)
+
+/** Whether the columns have no place beside each other: some of them stand below the line of the push then. */
+const isNarrow = (): boolean => terminalWidth() < leastWidth
+
+const narrowHead = row(['TIME', 'REASON', 'PROXIES', 'LAST'])
+
 const head = row(['TIME', 'REASON', 'PROXIES', 'RESOURCES', 'BYTES', '50 %', '99 %', 'LAST', 'OBJECTS'])
 
 function linesOf(push: Push): string {
@@ -126,7 +138,15 @@ function linesOf(push: Push): string {
   const time = startedAt ? new Date(timestampMs(startedAt)).toISOString().slice(11, 23) : '-'
   const spans = [halfMs, mostMs, allMs].map((ms) => (acknowledged > 0 ? span(ms) : '-'))
   const objects = [...objectsOf(push), ...(replica === '' ? [] : [`at ${replica}`])].join(' ')
-  const line = row([time, reasons.join(','), proxiesOf(push), resourcesOf(push), sizeText(Number(bytesSent)), ...spans, objects])
+  const [half, most, all = '-'] = spans
+  const bytes = sizeText(Number(bytesSent))
+  const lines = isNarrow()
+    ? [
+        row([time, reasons.join(','), proxiesOf(push), all]),
+        `  ${resourcesOf(push)}; ${bytes}; 50 % after ${half}, 99 % after ${most}`,
+        `  ${objects}`,
+      ]
+    : [row([time, reasons.join(','), proxiesOf(push), resourcesOf(push), bytes, ...spans, objects])]
   const refusals = push.refusals.map(({ nodeId, typeUrl, reason, objects: blamed }) => {
     const made = blamed.length === 0 ? '' : ` (made from ${blamed.slice(0, mostNamed).map(objectText).join(', ')})`
     return `  ${oneLine(nameOfNode(nodeId))} refused ${shortType(typeUrl)}: ${oneLine(reason)}${made}`
@@ -138,7 +158,7 @@ function linesOf(push: Push): string {
     outstanding === 0
       ? []
       : [`  ${count(outstanding, 'proxy has', 'proxies have')} not answered: ${names}${outstanding > waiting.length ? ', ...' : ''}`]
-  return [line, ...refusals, ...more, ...late].join('\n')
+  return [...lines, ...refusals, ...more, ...late].join('\n')
 }
 
 /** How many of the proxies that it concerns have a push. */
