@@ -1,6 +1,6 @@
 /** `pilot-agent proxy`. */
 import { string } from '@oclif/core/args'
-import { AgentCommand } from '../../src/cli/agent-command.ts'
+import { AgentCommand, agentProcessFlags } from '../../src/cli/agent-command.ts'
 import { proxyFlags } from '../../src/cli/agent-flags.ts'
 import { proxyOptions } from '../../src/cli/agent-options.ts'
 
@@ -15,6 +15,7 @@ export class RunProxy extends AgentCommand {
     '<%= config.bin %> <%= command.id %> sidecar --serviceCluster cart.shop --log_output_level default:debug',
   ]
   static override args = { role: string({ description: 'sidecar (default) or router', ignoreStdin: true }) }
+  static override baseFlags = agentProcessFlags
   static override flags = proxyFlags
   /** Unknown flags and further arguments are ignored. */
   static override strict = false

@@ -1,5 +1,5 @@
 /** `pilot-agent wait`. */
-import { AgentCommand } from '../../src/cli/agent-command.ts'
+import { AgentCommand, agentProcessFlags } from '../../src/cli/agent-command.ts'
 import { waitFlags } from '../../src/cli/agent-flags.ts'
 import { waitSettings } from '../../src/cli/agent-options.ts'
 
@@ -8,6 +8,7 @@ export class Wait extends AgentCommand {
   static override summary = 'Wait until the proxy is ready'
   static override description = 'Asks the URL until it answers with status 200. Meant to hold an application back until its proxy is ready.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --timeoutSeconds 120']
+  static override baseFlags = agentProcessFlags
   static override flags = waitFlags
 
   override async run(): Promise<void> {

@@ -1,5 +1,5 @@
 /** `pilot-discovery config`. */
-import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
+import { DiscoveryCommand, discoveryProcessFlags } from '../../src/cli/discovery-command.ts'
 import { flagFaults } from '../../src/cli/discovery-options.ts'
 import { checkConfigLine, configFlags, printSettings, settingsOf } from '../../src/cli/settings.ts'
 
@@ -13,6 +13,7 @@ export class Config extends DiscoveryCommand {
     '<%= config.bin %> <%= command.id %> --registries Mock --json',
     '<%= config.bin %> <%= command.id %> --running --changed',
   ]
+  static override baseFlags = discoveryProcessFlags
   static override flags = configFlags
 
   override async run(): Promise<void> {

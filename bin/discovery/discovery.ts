@@ -1,5 +1,5 @@
 /** `pilot-discovery discovery`. */
-import { DiscoveryCommand } from '../../src/cli/discovery-command.ts'
+import { DiscoveryCommand, discoveryProcessFlags } from '../../src/cli/discovery-command.ts'
 import { discoveryFlags } from '../../src/cli/discovery-flags.ts'
 import { discoveryOptions } from '../../src/cli/discovery-options.ts'
 import { settingsOf } from '../../src/cli/settings.ts'
@@ -12,6 +12,7 @@ export class Discovery extends DiscoveryCommand {
     '<%= config.bin %> <%= command.id %> --registries Mock',
     '<%= config.bin %> <%= command.id %> --registries Mock --configDir ./config',
   ]
+  static override baseFlags = discoveryProcessFlags
   static override flags = discoveryFlags
 
   override async run(): Promise<void> {

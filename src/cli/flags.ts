@@ -97,6 +97,10 @@ export const notYetOf = (flag: FlagInput[string] | undefined): string | undefine
 export const underHeading = <Flags extends FlagInput>(helpGroup: string, flags: Flags): Flags =>
   Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, helpGroup }])) as Flags
 
+/** Returns flags that are accepted and checked, and that neither help nor completion shows: they change nothing of what the command does. */
+export const unshown = <Flags extends FlagInput>(flags: Flags): Flags =>
+  Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, hidden: true }])) as Flags
+
 /** Parses the value of a switch as pflag does. Throws an Error that names the flag. */
 export function isOn(name: string, given: string): boolean {
   if (/^(1|t|true)$/i.test(given)) return true

@@ -23,7 +23,7 @@ export function loggingFlags(scopes: readonly string[]) {
     log_rotate_max_size: int({
       default: 104857600,
       range: [1, 2_147_483_647],
-      description: 'maximum size in megabytes of a log file before rotation',
+      description: 'maximum size in megabytes (1,048,576 bytes) of a log file before rotation; by default, 100 TiB, no file is rotated for its size',
     }),
     log_stacktrace_level: text({
       value: 'scope:level',

@@ -40,15 +40,18 @@ describe('the command pilot-agent', () => {
     expect([refused.code, refused.stderr]).to.deep.equal([255, "Error: --output must be 'yaml' or 'json'\n"])
   })
 
-  it('lists its commands, also without arguments, and every flag of each command', async () => {
+  it('lists its commands, also without arguments, and every flag that has an effect on each command', async () => {
     const alone = await run([])
     expect(alone.code).to.equal(0)
     for (const name of ['proxy', 'request', 'version', 'wait']) expect(alone.stdout).to.match(new RegExp(`^  ${name} `, 'm'))
-    for (const [name, table] of Object.entries({ proxy: proxyFlags, wait: waitFlags, request: {} })) {
+    for (const [name, table] of Object.entries({ proxy: { ...proxyFlags, ...agentLogging }, wait: { ...waitFlags, ...agentLogging } })) {
       const { code, stdout } = await run([name, '--help'])
       expect(code).to.equal(0)
-      for (const flag of Object.keys({ ...table, ...agentLogging })) expect(stdout, name).to.contain(`--${flag}`)
+      for (const flag of Object.keys(table)) expect(stdout, name).to.contain(`--${flag}`)
     }
+    expect((await run(['request', '--help'])).stdout)
+      .to.contain('USAGE')
+      .and.not.to.contain('--log_')
   })
 
   it('reads the variables of mesh-iptables by the names of the reference too', async () => {

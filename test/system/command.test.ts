@@ -182,6 +182,18 @@ describe('pilot-discovery on the command line', () => {
       expect(help.stdout).to.contain(part)
   })
 
+  it('prints flags of processes in the help of commands that are some, and accepts and checks them with all', async () => {
+    const ofProcesses = /--(ctrlz_port|keepaliveInterval|log_output_level|log_target|log_rotate_max_size)/
+    for (const command of ['explain', 'proxy-status', 'request', 'version', 'analyze', 'quickstart'])
+      expect((await runCommand([command, '--help'])).stdout, command)
+        .to.contain('USAGE')
+        .and.not.to.match(ofProcesses)
+    expect((await runCommand(['config', '--help'])).stdout).to.match(ofProcesses)
+    const flags = ['--ctrlz_port', '0', '--keepaliveInterval', '30s', '--log_target', 'stderr', '--log_rotate_max_size', '1']
+    expect(await runCommand(['version', '--short', ...flags])).to.include({ code: 0, stderr: '' })
+    expect((await runCommand(['version', '--log_output_level', 'nope:info'])).stderr).to.contain('--log_output_level: unknown scope "nope"')
+  })
+
   it('prints the same help with -h as with --help', async () => {
     for (const command of [[], ['discovery']]) {
       const { stdout } = await runCommand([...command, '--help'])
