@@ -1,6 +1,7 @@
 /** Formats the output of the `ca` commands. */
 import type { AuthorityStatus, DistrustAnswer, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-status.ts'
 import type { ReplicaState } from '../../protocols/messages/replicas.ts'
+import { silence } from '../model/replica-silence.ts'
 import { table } from './table.ts'
 
 /** The number of digits of a fingerprint that are printed. */
@@ -64,7 +65,7 @@ const waitLines = ({ rotation: { waits } }: AuthorityStatus): string[] => (waits
 const silentLines = (replicas: readonly ReplicaState[]): string[] =>
   replicas
     .filter(({ answered }) => !answered)
-    .map(({ name, reason }) => `Replica ${name} has not answered, so its proxies are not known to be connected: ${reason}`)
+    .map(({ name, reason }) => `Replica ${name} ${silence(reason)}, so its proxies are not known to be connected: ${reason}`)
 
 /** Formats the identities that block the rotation. */
 export function blockersText(status: AuthorityStatus): string {

@@ -51,16 +51,19 @@ describe('replicas that ask each other', () => {
       fails: `127.0.0.1:${await replica(() => Promise.reject(new Error('no writer')))}`,
       gone: '127.0.0.1:1',
       mute: '',
+      old: `127.0.0.1:${await replica(() => Promise.reject(new Error('there is no such question')))}`,
     })
     const asking = new OwnTime()
     const { answers, replicas } = await made.ask('slow')
     expect(asking.ms()).to.be.below(replicaBounds.ms + 2000)
     expect(answers).to.deep.equal([{ replica: 'good', value: [row] }])
     const reasons = Object.fromEntries(replicas.map(({ name, answered, reason }) => [name, answered || reason]))
-    expect(Object.keys(reasons)).to.deep.equal(['fails', 'gone', 'good', 'hangs', 'lies', 'mute', 'never'])
+    expect(Object.keys(reasons)).to.deep.equal(['fails', 'gone', 'good', 'hangs', 'lies', 'mute', 'never', 'old'])
     expect(reasons.good).to.equal(true)
     expect(reasons.fails).to.equal('it answers with status 500: no writer')
     expect(reasons.gone).to.contain('ECONNREFUSED')
+    expect(reasons.old).to.equal('it does not know this question')
+    expect(await made.askOne('old', 'slow').catch(String)).to.contain('replica old is of an older release: ')
     expect(reasons.lies).to.contain('has another form than it should')
     expect(reasons.mute).to.contain('MESHD_REPLICA_ADDRESS')
     for (const name of ['hangs', 'never']) expect(reasons[name], name).to.contain(`${replicaBounds.ms} ms`)

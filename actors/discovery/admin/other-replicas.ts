@@ -5,6 +5,7 @@
 import type { PresenceAnswer } from '../../../protocols/messages/registration.ts'
 import type { OfOthers, ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { printable } from '../../../src/logging/layout.ts'
+import { silence } from '../../../src/model/replica-silence.ts'
 import { LiveReplicas, presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
 import { isAnswerOf, replicaAddress } from '../../../src/orchestrator/replica-answers.ts'
 import { reasonOf } from '../../http/single-request.ts'
@@ -20,7 +21,7 @@ const explanationMs = 5000
 /** A replica that has what was asked for, and has not answered. */
 export class SilentReplica extends Unavailable {
   constructor(replica: string, reason: string) {
-    super(`replica ${replica} has not answered: ${reason}`)
+    super(`replica ${replica} ${silence(reason)}: ${reason}`)
   }
 }
 

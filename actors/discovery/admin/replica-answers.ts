@@ -16,7 +16,7 @@ import { ownClusters, ownFaults, ownProxies } from './mesh-answers.ts'
 import type { PageSources } from './page-sources.ts'
 import { sharedEvents } from './proxy-event-answers.ts'
 import { ownPushes } from './push-answers.ts'
-import type { AnswerReplica } from './replica-port.ts'
+import { type AnswerReplica, noSuchQuestion } from './replica-port.ts'
 
 /** The questions about a proxy that are passed on to the push queue. */
 const ofProxy = ['explain', 'routeFields', 'portProtocols', 'unhealthyEntries', 'sidecarInForce', 'sidecarScope']
@@ -40,7 +40,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     clusters: () => ownClusters(sources),
     heldClusters: async () => ((await load()).isReady ? sources.remoteKeys().flatMap(({ name, isHeld }) => (isHeld ? name : [])) : []),
     ofProxy: async (question, connectionId, ...details) => {
-      if (!ofProxy.includes(String(question))) throw new Error('there is no such question')
+      if (!ofProxy.includes(String(question))) throw new Error(noSuchQuestion)
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)
     },
     counted: (asked) => sources.supervisor.ask<CountedProxies>('status-writer', 'counted', asked),
@@ -56,7 +56,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     pushAgain: async () => [{ proxies: await sources.queue<number>('pushAgain') }],
   }
   return async (question, details) => {
-    if (!Object.hasOwn(answers, question)) throw new Error('there is no such question')
+    if (!Object.hasOwn(answers, question)) throw new Error(noSuchQuestion)
     return answers[question as ReplicaQuestion](...details)
   }
 }

@@ -7,6 +7,7 @@ import { hkdfSync } from 'node:crypto'
 import { request } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { ProcessSecrets } from '../../../protocols/messages/config.ts'
+import { unknownQuestion } from '../../../src/model/replica-silence.ts'
 import { excessOf } from '../../../src/orchestrator/replica-answers.ts'
 import { Page, PageServer } from '../../http/page-server.ts'
 import { ask } from '../../http/single-request.ts'
@@ -27,6 +28,9 @@ export function replicaKey({ versionKey }: ProcessSecrets, namespace: string, re
 
 /** Answers a question. Rejects for one that is none. */
 export type AnswerReplica = (question: string, details: readonly unknown[]) => Promise<unknown>
+
+/** What a question is refused with that a replica does not know. */
+export const noSuchQuestion = 'there is no such question'
 
 /** Where this replica is asked. */
 export class ReplicaPort {
@@ -86,6 +90,8 @@ export async function askReplica(
       ? new Error(`it has not the key of the replicas (Secret mesh-version-secrets), or is none: ${tlsReason(error)}`)
       : error
   })
+  // Replicas answer nothing else to what they do not know.
+  if (status === 500 && answer.trimEnd() === noSuchQuestion) throw new Error(unknownQuestion)
   if (status !== 200) throw new Error(`it answers with status ${status}: ${answer.trimEnd().slice(0, 200)}`)
   const excess = excessOf(answer)
   if (excess !== undefined) throw new Error(`its answer is not read: ${excess}`)

@@ -4,6 +4,7 @@ import type { ForwardedServer, ServerPlace } from '../../../src/cli/admin-client
 import { adminSocket } from '../../../src/cli/admin-socket.ts'
 import { meansUserCluster } from '../../../src/cli/user-cluster.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
+import { silence } from '../../../src/model/replica-silence.ts'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import type { ClusterTarget } from './cluster-target.ts'
 
@@ -73,5 +74,5 @@ function readText(flag: string, path: string): string {
 /** Names the replicas whose part is missing in an answer, on stderr. */
 export function warnOfSilent(replicas: readonly Pick<Replica, 'name' | 'answered' | 'reason'>[]): void {
   for (const { name, answered, reason } of replicas)
-    if (!answered) process.stderr.write(`Warning: replica ${oneLine(name)} has not answered, its proxies are missing: ${oneLine(reason)}\n`)
+    if (!answered) process.stderr.write(`Warning: replica ${oneLine(name)} ${silence(reason)}, its proxies are missing: ${oneLine(reason)}\n`)
 }

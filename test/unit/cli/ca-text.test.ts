@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import { authorityText, blockersText, distrustText, ledgerText } from '../../../src/cli/ca-text.ts'
+import { unknownQuestion } from '../../../src/model/replica-silence.ts'
 
 const id = (digit: string) => digit.repeat(64)
 const shown = (digit: string, subject: string) => ({
@@ -137,14 +138,18 @@ describe('the output of the command `ca`', () => {
     const replicas = [
       { name: 'meshd-0', answered: true, reason: '' },
       { name: 'meshd-1', answered: false, reason: 'it stands still' },
+      { name: 'meshd-2', answered: false, reason: unknownQuestion },
     ]
-    const line = 'Replica meshd-1 has not answered, so its proxies are not known to be connected: it stands still'
+    const lines = [
+      'Replica meshd-1 has not answered, so its proxies are not known to be connected: it stands still',
+      'Replica meshd-2 is of an older release, so its proxies are not known to be connected: it does not know this question',
+    ]
     const texts = [
       authorityText({ ...status, replicas }),
       blockersText({ ...status, replicas }),
       ledgerText({ identities: [], replicas }),
       distrustText({ root: id('a'), subject: 'O=td', isDry: true, identities: 0, holders: [], replicas }),
     ]
-    for (const text of texts) expect(text.split('\n').filter((one) => one.startsWith('Replica'))).to.deep.equal([line])
+    for (const text of texts) expect(text.split('\n').filter((one) => one.startsWith('Replica'))).to.deep.equal(lines)
   })
 })
