@@ -22,6 +22,7 @@ import {
   portsOf,
   secretsOfChain,
   takenConnection,
+  unreachedAt,
   type WeightedCluster,
 } from './taken-connection.ts'
 
@@ -46,7 +47,10 @@ export function routing(input: RoutingInput): Routing {
   const hosts = namesOf(asked.host, input)
   const knows = (leadsTo: LeadsTo) => isFor(leadsTo, hosts, request.host, sent)
   const listeners = sent.listeners()
-  const others = `no listener has port ${asked.port}; there are listeners for ${portsOf(listeners).join(', ') || 'none'}`
+  const unreached = unreachedAt(listeners, asked.port).map(
+    ({ name }) => ` but ${name}, which no connection reaches: it is not bound, and nothing is redirected to loopback (bind with captureMode DEFAULT)`,
+  )
+  const others = `no listener has port ${asked.port}${unreached.join('')}; there are listeners for ${portsOf(listeners).join(', ') || 'none'}`
   const taken = takenConnection(listeners, asked, knows)
   const nowhere: Unanswered = {
     ...{ listener: '', filterChain: '', routes: '', virtualHost: '', domain: '' },

@@ -52,7 +52,7 @@ export function takenConnection(
   asked: AskedConnection,
   knows: (leadsTo: LeadsTo) => boolean,
 ): TakenConnection | undefined {
-  const outbound = listeners.filter(({ trafficDirection }) => Number(trafficDirection) !== inbound)
+  const outbound = listeners.filter((each) => Number(each.trafficDirection) !== inbound && !isUnreached(each))
   const taken = outbound.filter((listener) => !isCatchAll(listener) && portOf(listener) === asked.port).map((each) => chosen(each, asked, knows))
   return (
     taken.find(({ listener }) => isAddress(asked.host) && addressOf(listener) === asked.host) ??
@@ -64,9 +64,20 @@ export function takenConnection(
 
 /** The ports of the listeners that take connections by their port. */
 export const portsOf = (listeners: readonly Listener[]): number[] =>
-  [...new Set(listeners.filter((each) => Number(each.trafficDirection) !== inbound && !isCatchAll(each)).flatMap((each) => portOf(each) ?? []))].sort(
-    (one, other) => one - other,
-  )
+  [
+    ...new Set(
+      listeners
+        .filter((each) => Number(each.trafficDirection) !== inbound && !isCatchAll(each) && !isUnreached(each))
+        .flatMap((each) => portOf(each) ?? []),
+    ),
+  ].sort((one, other) => one - other)
+
+/** The listeners at a port that no connection reaches. */
+export const unreachedAt = (listeners: readonly Listener[], port: number): Listener[] =>
+  listeners.filter((each) => portOf(each) === port && isUnreached(each))
+
+/** Whether no connection reaches a listener: it is not bound, and at a loopback address, to which nothing is redirected. */
+const isUnreached = (listener: Listener): boolean => listener.bindToPort === false && /^(127\.|::1$)/.test(addressOf(listener) ?? '')
 
 /** `INBOUND` of `envoy.config.core.v3.TrafficDirection`. */
 const inbound = 1

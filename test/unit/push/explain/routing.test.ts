@@ -55,6 +55,15 @@ describe('a request that is passed on to the address that it was opened to', () 
     expect(routed([anywhere], 'anywhere.example', {}, sidecar).status).to.equal(200)
   })
 
+  it('passes a listener by that is not bound and at loopback: nothing is redirected to it', () => {
+    const unreached = document('Sidecar', 'own', "{egress: [{port: {number: 80, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ['*/*']}]}")
+    const { status, listener, reason } = routed([stock, unreached], 'stock.example', {}, sidecar)
+    expect([status, listener]).to.deep.equal([200, 'virtualOutbound'])
+    expect(reason).to.match(
+      /^no listener has port 80 but 127\.0\.0\.1_80, which no connection reaches: .* \(bind with captureMode DEFAULT\); there are/,
+    )
+  })
+
   it('is routed where connections are redirected', () => {
     const { status, reason } = routed([stock], 'stok.example', {}, sidecar)
     expect([status, reason]).to.deep.equal([
