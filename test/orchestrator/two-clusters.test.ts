@@ -134,7 +134,7 @@ describe('two clusters of one mesh', () => {
     for (const cluster of [near, far]) await answers(cluster, 'far,near')
   })
 
-  it('exposes at the gateway what its namespace sees, and neither other ports nor what is local to clusters', async () => {
+  it('exposes at the gateway what its namespace sees, and neither other ports nor what is local to clusters, and leads nobody to it for what it does not pass on', async () => {
     const at = far.kubectl(['get', 'pods', '-n', 'mesh-system', '-l', 'mesh=eastwest', '-o', 'jsonpath={.items[0].status.podIP}'])
     const passes = (name: string, port = 80, protocol = 'istio') =>
       passesOn(near, at, `outbound_.${port}_._.${name}.shop.svc.cluster.local`, protocol)
@@ -142,6 +142,20 @@ describe('two clusters of one mesh', () => {
     expect([passes('web', 81), passes('web', 8080), passes('nothing'), passes('web', 80, 'http/1.1')]).to.deep.equal([false, false, false, false])
     run('A service that stays in its cluster')
     await until('that ledger is hidden', () => !passes('ledger'))
+    const endpoints = (cluster: TestCluster, name: string) => {
+      const exec = ['exec', '-n', 'shop', 'deploy/client', '-c', 'application', '--', 'curl', '-s', 'http://127.0.0.1:15000/clusters']
+      const lines = cluster.kubectl(exec).matchAll(/^outbound\|80\|\|(\w+)\.shop\.svc\.cluster\.local::([\d.:]+)::cx_total/gm)
+      return [...lines].flatMap(([, of, at = '']) => (of === name ? at : [])).sort()
+    }
+    for (const cluster of [near, far]) {
+      const own = cluster.kubectl(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'jsonpath={.items[*].status.podIP}']).split(' ')
+      const ofOwn = JSON.stringify(own.map((address) => `${address}:8080`).sort())
+      await until('ledger to have the pods of the own cluster alone', () => JSON.stringify(endpoints(cluster, 'ledger')) === ofOwn)
+      expect(
+        endpoints(cluster, 'web').some((address) => address.endsWith(':15443')),
+        'web over the gateway',
+      ).to.equal(true)
+    }
     const mesh = stringify({ serviceSettings: [{ settings: { clusterLocal: true }, hosts: ['vault.shop.svc.cluster.local'] }] })
     near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh', namespace: 'mesh-system' }, data: { mesh } }))
     await until('that vault is hidden', () => !passes('vault'))
