@@ -41,6 +41,11 @@ export function otherOwner({ registeredFor, namespace, name }: WorkloadEntryData
   return `the workload cannot be registered: WorkloadEntry ${namespace}/${name} exists and ${whose}`
 }
 
+/** What is said of a machine whose entry another replica has kept for a while. */
+export function sharedElsewhere({ node }: RegisteringWorkload, { namespace, name, controller }: WorkloadEntryData): string {
+  return `machine ${quoted(node)} is connected to this replica, and its WorkloadEntry ${namespace}/${name} is kept by replica ${quoted(controller)}, to which another machine with the same group, address and network has connected since: they share the entry, with the labels of the one that made it and the health of the one that connected last; give them addresses, networks or groups of their own`
+}
+
 /** What is said of two machines that have one entry. */
 export function sharedBy({ workload: one }: { workload: RegisteringWorkload }, { workload: other }: { workload: RegisteringWorkload }): string {
   const { workloadGroup, namespace, address, network } = other

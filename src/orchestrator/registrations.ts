@@ -19,7 +19,7 @@ import { DueEntries } from './due-entries.ts'
 import { EntryCounts } from './entry-counts.ts'
 import { LiveReplicas, presenceTimes } from './live-replicas.ts'
 import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
-import { accountOf, faultOf, otherOwner, quoted, sharedBy } from './registration-faults.ts'
+import { accountOf, faultOf, otherOwner, quoted, sharedBy, sharedElsewhere } from './registration-faults.ts'
 import { RequestBudget } from './request-budget.ts'
 import { isNewer } from './resource-versions.ts'
 
@@ -47,6 +47,8 @@ const rate = { perSecond: 20, burst: 20 }
 const times = {
   ...{ awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, listMs: presenceTimes.everyMs + 3000 },
   ...{ orphanMs: 60_000, orphanEachMs: 2000 / rate.perSecond },
+  /** A connection that has ended without a word is noticed before. */
+  elsewhereMs: 60_000,
 }
 /** How long after it has connected a workload with a probe may report nothing before its entry is no longer healthy: agents report at once what they know. */
 const silentMs = 3000
@@ -156,6 +158,7 @@ export class Registrations {
   readonly #byKeeper = new EntryCounts()
   /** What is said of entries that several machines share, by entry. */
   readonly #shared = new Map<string, string>()
+  #elsewhere: readonly string[] = []
 
   constructor(settings: RegistrationSettings, now: number) {
     this.#settings = settings
@@ -180,7 +183,7 @@ export class Registrations {
 
   /** What is said of the entries that several machines share. */
   get shared(): readonly string[] {
-    return [...this.#shared.values()]
+    return [...this.#shared.values(), ...this.#elsewhere]
   }
 
   /** Returns the connections that are refused since the last call. */
@@ -270,6 +273,7 @@ export class Registrations {
     if (askedAt - this.#listedAt > times.listMs) this.#answersSince = now
     this.#listedAt = now
     if (this.replicas.listed(leases, keepers, askedAt, now)) for (const id of this.#entries.keys()) this.#look(id)
+    this.#elsewhere = [...this.#connections.values()].flatMap((connected) => this.#sharedElsewhere(connected, now) ?? [])
   }
 
   /** The Leases could not be renewed or listed. */
@@ -443,6 +447,17 @@ export class Registrations {
     const other = [...entry.connections].findLast(({ workload }) => workload.node !== last?.workload.node)
     if (last && other) this.#shared.set(entry.id, sharedBy(other, last))
     else this.#shared.delete(entry.id)
+  }
+
+  /** What is said where another replica has kept the entry of a connected workload for a while: another machine is connected there. */
+  #sharedElsewhere(connected: Connected, now: number): string | undefined {
+    const entry = this.#entries.get(connected.entry ?? '')
+    if (!entry?.seen || entry.isClaimed || lastOf(entry) !== connected) return undefined
+    const { controller, disconnectedAt } = entry.seen
+    const isKept =
+      controller !== '' && controller !== this.#settings.replica && disconnectedAt === '' && this.replicas.deadSince(controller) === undefined
+    const isLong = now - Math.max(entry.since, connected.since) >= times.elsewhereMs
+    return isKept && isLong ? sharedElsewhere(connected.workload, entry.seen) : undefined
   }
 
   /** Something may have to be done with an entry. */

@@ -367,6 +367,42 @@ describe('the registration of workloads', () => {
     expect(registrations.shared).to.deep.equal([])
   })
 
+  it('says which machine has lost its entry to one at another replica, once its own connection cannot be one that has ended without a word', () => {
+    const subject = new Subject()
+    const { registrations } = subject
+    registrations.connected('w0', 'c1', workload('10.0.0.1', { node: 'one' }), undefined, subject.now)
+    subject.work()
+    const keep = (controller: string) => {
+      const { uid, resourceVersion } = subject.server.objects.get('vms-10.0.0.1')?.metadata ?? {}
+      const annotations = { 'mesh.io/workloadController': controller, 'mesh.io/connectedAt': `by ${controller}` }
+      const order = {
+        verb: 'patch',
+        ...place,
+        namespace: 'shop',
+        name: 'vms-10.0.0.1',
+        patch: { metadata: { uid, resourceVersion, annotations } },
+      } as const
+      expect(subject.server.do(order).outcome).to.equal('done')
+    }
+    keep('r2')
+    expect(subject.later(55_000), 'what is done').to.deep.equal([])
+    expect(registrations.shared).to.deep.equal([])
+    subject.later(5000)
+    expect(registrations.shared).to.have.length(1)
+    expect(registrations.shared[0]).to.match(
+      /^machine "one" is connected to this replica, and its WorkloadEntry shop\/vms-10\.0\.0\.1 is kept by replica "r2", to which another machine/,
+    )
+    keep('r1')
+    subject.later(5000)
+    expect(registrations.shared).to.deep.equal([])
+    keep('r2')
+    subject.later(60_000)
+    expect(registrations.shared).to.have.length(1)
+    registrations.disconnected('w0', 'c1', subject.now)
+    subject.later(5000)
+    expect(registrations.shared).to.deep.equal([])
+  })
+
   it('serves namespaces in turns, so that one with many calls delays its own: creations, health and what somebody has marked', () => {
     const subject = new Subject()
     const { registrations } = subject
