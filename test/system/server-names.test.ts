@@ -16,6 +16,8 @@ const entry = (name: string) =>
   )
 /** A service whose port 443 is of plain text. */
 const plain = entry('plain').replace('name: tls, protocol: TLS', 'name: http, protocol: HTTP')
+/** A service at another address of the same workload, in another spelling. */
+const other = entry('other').replace('10.1.0.1', "'fd00:0::9'")
 const route = (name: string) =>
   document(
     'networking',
@@ -44,12 +46,15 @@ describe('explain of requests by TLS', () => {
       'networking',
       'Gateway',
       'edge',
-      `{selector: {app: edge}, servers: [${['a', 'b', 'c', 'plain'].map(passedThrough).join(', ')}]}`,
+      `{selector: {app: edge}, servers: [${['a', 'b', 'c', 'plain', 'other'].map(passedThrough).join(', ')}]}`,
     )
-    service.write('mesh.yaml', [gateway, plain, route('plain'), ...['a', 'b', 'c'].flatMap((name) => [entry(name), route(name)])].join('---\n'))
+    service.write(
+      'mesh.yaml',
+      [gateway, plain, route('plain'), other, route('other'), ...['a', 'b', 'c'].flatMap((name) => [entry(name), route(name)])].join('---\n'),
+    )
     service.write('policies.yaml', [denied('of-edge', 'edge', 'a'), denied('of-web', 'web', 'b')].join('---\n'))
     await service.start()
-    const web = sidecarNode('10.1.0.1', 'web-0', 'ns', { LABELS: { app: 'web' } })
+    const web = sidecarNode('10.1.0.1', 'web-0', 'ns', { LABELS: { app: 'web' }, INSTANCE_IPS: '10.1.0.1,fd00::9' })
     const edge = { id: 'router~10.1.0.2~edge-0.ns~ns.svc.cluster.local', metadata: { NAMESPACE: 'ns', LABELS: { app: 'edge' } } }
     for (const node of [web, edge]) clients.push(await new XdsClient(service.grpcPort, node, true).connect().ready())
     await until('the routes', async () => (await explained('c')).code === 0)
@@ -66,6 +71,12 @@ describe('explain of requests by TLS', () => {
     expect([atGateway.code, atGateway.stdout.includes('AuthorizationPolicy ns/of-edge (policies.yaml, document 1), rule 0')]).to.deep.equal([1, true])
     const there = await explained('b')
     expect([there.code, there.stdout.includes('AuthorizationPolicy ns/of-web (policies.yaml, document 2), rule 0')]).to.deep.equal([1, true])
+  })
+
+  it('judges proxies of the destination that are at another of their addresses', async () => {
+    const { said, stdout } = await explained('other')
+    expect(said).to.equal('ROUTED: it is sent to other.example; the proxy there lets it in')
+    expect(stdout).to.match(/\nweb-0\.ns +fd00:0?:?:9:443 +lets it in/)
   })
 
   it('fails at a port of plain text, by the protocol that is declared for it', async () => {

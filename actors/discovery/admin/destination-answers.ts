@@ -1,5 +1,6 @@
 /** What proxies of the destination do with a request, by their mutual TLS and policies: what `authz` of each says, with the identity of the caller. */
 
+import { isIPv6 } from 'node:net'
 import type { DescribedRequest } from '../../../protocols/messages/described-request.ts'
 import type { Arrival } from '../../../protocols/messages/explain.ts'
 import { compare } from '../../../src/model/order.ts'
@@ -47,10 +48,7 @@ interface Found {
 export async function judgedDestination(sources: PageSources, caller: Proxy, arrivals: readonly Arrival[], sees: Sees): Promise<JudgedDestination> {
   if (arrivals.length === 0) return { proxies: [], notJudged: '', isWhole: false }
   const { rows } = await sources.allConnections()
-  const sidecars = Map.groupBy(
-    rows.filter(({ nodeId }) => nodeId.startsWith('sidecar~')),
-    ({ nodeId }) => nodeId.split('~')[1] ?? '',
-  )
+  const sidecars = byAddress(rows.filter(({ nodeId }) => nodeId.startsWith('sidecar~')))
   const found = arrivals.map((arrival) => proxiesAt(arrival, sidecars))
   const all = found.flat()
   const seen = found.map((each) => each.filter(({ proxy }) => sees(proxy.namespace)).slice(0, mostOfCluster))
@@ -70,13 +68,29 @@ export async function judgedDestination(sources: PageSources, caller: Proxy, arr
   return { proxies, notJudged, isWhole: arrivals.every(({ cluster }) => proxies.some((each) => each.cluster === cluster)) }
 }
 
+/** Proxies by each of their addresses. */
+function byAddress(proxies: readonly Proxy[]): Map<string, Proxy[]> {
+  const found = new Map<string, Proxy[]>()
+  for (const proxy of proxies)
+    for (const address of new Set([proxy.nodeId.split('~')[1] ?? '', ...(proxy.addresses ?? [])].map(canonical))) {
+      const others = found.get(address)
+      if (others) others.push(proxy)
+      else found.set(address, [proxy])
+    }
+  return found
+}
+
+/** An address as it is compared: those of IPv6 have several spellings. */
+const canonical = (address: string): string => (isIPv6(address) ? new URL(`http://[${address}]`).hostname : address)
+
 /** The proxies at the endpoints of a cluster. An address that several proxies have names none of them. */
 function proxiesAt(arrival: Arrival, sidecars: ReadonlyMap<string, readonly Proxy[]>): Found[] {
   const found = arrival.endpoints.flatMap((endpoint) => {
-    const [proxy, ...others] = sidecars.get(endpoint.address) ?? []
+    const [proxy, ...others] = sidecars.get(canonical(endpoint.address)) ?? []
     return proxy && others.length === 0 ? { proxy, arrival, endpoint } : []
   })
-  return found.sort((one, other) => compare(nameOfNode(one.proxy.nodeId), nameOfNode(other.proxy.nodeId)))
+  const once = [...new Map(found.map((each) => [each.proxy, each])).values()]
+  return once.sort((one, other) => compare(nameOfNode(one.proxy.nodeId), nameOfNode(other.proxy.nodeId)))
 }
 
 /** What a proxy does with what arrives; undefined where that cannot be said. */

@@ -47,6 +47,8 @@ export interface ConnectionStatus {
   /** Ledger of the last push that the writer has applied. */
   readonly digest: string
   readonly types: readonly TypeStatus[]
+  /** Its addresses, where it has several; that of the node id is one of them. */
+  readonly addresses?: readonly string[]
   /** Its release of Envoy, `[major, minor]`; undefined: it is not known. */
   readonly envoy?: readonly [number, number]
   /** The secrets that its configuration names, that it subscribes to and that do not exist for it; undefined: none. */
@@ -157,6 +159,7 @@ function statusOf(connection: Connection, catalog: Pick<Catalog, 'typeState'>, d
     classId: connection.session.classId,
     digest,
     types: watches.map((watch) => typeStatus(watch, connection.session.versionOf(watch))),
+    ...((connection.node?.addresses.length ?? 0) > 1 && { addresses: connection.node?.addresses }),
     ...(connection.node?.envoy && { envoy: connection.node.envoy }),
     ...(missingSecrets.length > 0 && { missingSecrets }),
   }

@@ -10,7 +10,7 @@ import { count } from '../../model/counts.ts'
 import { isSniName, outboundCluster } from '../../xds/names.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { SentResources } from './sent-resources.ts'
-import type { WeightedCluster } from './taken-connection.ts'
+import { secretsOf, type WeightedCluster } from './taken-connection.ts'
 
 /** Says of a cluster how it is reached, and why it cannot be. `isRedirected`: the connection has an original destination. */
 export function routedCluster({ name, weight }: WeightedCluster, sent: SentResources, isRedirected: boolean): RoutedCluster {
@@ -21,7 +21,10 @@ export function routedCluster({ name, weight }: WeightedCluster, sent: SentResou
   const healthy = endpoints.filter(({ healthStatus }) => !unhealthy.has(Number(healthStatus))).length
   const isResolved = assignment !== undefined || isEds(cluster)
   const isLost = isPassedOn(cluster) && !isRedirected
-  const because = isLost ? withoutAddress : isResolved && endpoints.length === 0 ? emptiness(name, sent) : ''
+  const sockets = endpoints.length === 0 ? [cluster.transportSocket] : endpoints.map((endpoint) => socketTo(cluster, endpoint))
+  const missing = sent.missing(sockets.flatMap((socket) => secretsOf(tlsIn(socket)?.commonTlsContext)))
+  const unsecured = missing.length === 0 ? '' : withoutSecrets(missing)
+  const because = isLost ? withoutAddress : isResolved && endpoints.length === 0 ? emptiness(name, sent) : unsecured
   return { name, weight, tls: tlsOf(cluster, endpoints), endpoints: endpoints.length, healthy, because }
 }
 
@@ -57,6 +60,10 @@ const isPassedOn = ({ clusterDiscoveryType, lbConfig }: Cluster): boolean =>
 /** The reason where such a cluster has nowhere to pass a connection on to. */
 const withoutAddress =
   'the connection was opened to the proxy itself, to a port from which nothing is redirected, so there is no other address to pass it on to'
+
+/** The reason where the TLS to a cluster cannot begin. */
+const withoutSecrets = (names: readonly string[]): string =>
+  `TLS to it cannot begin: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule)`
 
 /** The endpoints of a cluster: its own, or those that the proxy was sent for it; undefined where it finds them by itself. */
 function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignment | undefined {

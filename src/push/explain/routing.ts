@@ -36,7 +36,7 @@ type Unanswered = Omit<Routing, 'status' | 'decidedBy' | 'reason'>
 
 /** Says where a proxy sends a request. */
 export function routing(input: RoutingInput): Routing {
-  const sent = new SentResources(input.resources)
+  const sent = new SentResources(input)
   const { request } = input
   const asked = {
     host: hostNameOf(request.host),
@@ -60,7 +60,7 @@ export function routing(input: RoutingInput): Routing {
   const { listener, chain, leadsTo } = taken
   const at = { ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) }
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
-  const missing = asked.isTls ? secretsOfChain(chain).filter((name) => input.missingSecrets.includes(name)) : []
+  const missing = asked.isTls ? sent.missing(secretsOfChain(chain)) : []
   if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
   if (asked.isTls && leadsTo.kind === 'http' && isPlain(chain)) return { ...at, status: 0, decidedBy: 'listener', reason: plainPort(asked.port) }
   if (leadsTo.kind === 'unknown')

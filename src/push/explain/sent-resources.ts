@@ -8,11 +8,19 @@ import { listenerType } from '../../xds/type-urls.ts'
 /** The resources of a proxy by type and name. */
 export class SentResources {
   readonly #resources: RoutingInput['resources']
+  readonly #missingSecrets: readonly string[]
   /** What was looked at, by its element. */
   readonly #decoded = new Map<string, unknown>()
 
-  constructor(resources: RoutingInput['resources']) {
+  /** `missingSecrets`: those that the proxy asks for and that do not exist for it. */
+  constructor({ resources, missingSecrets }: Pick<RoutingInput, 'resources' | 'missingSecrets'>) {
     this.#resources = resources
+    this.#missingSecrets = missingSecrets
+  }
+
+  /** Those of some secrets that do not exist for the proxy. */
+  missing(secrets: readonly string[]): string[] {
+    return [...new Set(secrets)].filter((name) => this.#missingSecrets.includes(name))
   }
 
   /** All listeners. */

@@ -8,7 +8,7 @@ import {
   HttpConnectionManagerSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
-import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import { type CommonTlsContext, DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import { hostCovers } from '../../model/match.ts'
 import { isAddress } from './asked-host.ts'
 
@@ -150,7 +150,11 @@ export function isPlain({ transportSocket }: FilterChain): boolean {
 export function secretsOfChain({ transportSocket }: FilterChain): string[] {
   const packed = packedIn(transportSocket)
   if (!packed?.typeUrl.endsWith(`/${DownstreamTlsContextSchema.typeName}`)) return []
-  const { tlsCertificateSdsSecretConfigs = [], validationContextType } = fromBinary(DownstreamTlsContextSchema, packed.value).commonTlsContext ?? {}
+  return secretsOf(fromBinary(DownstreamTlsContextSchema, packed.value).commonTlsContext)
+}
+
+/** The secrets that TLS needs, by name. */
+export function secretsOf({ tlsCertificateSdsSecretConfigs = [], validationContextType }: Partial<CommonTlsContext> = {}): string[] {
   const combined =
     validationContextType?.case === 'combinedValidationContext' ? validationContextType.value.validationContextSdsSecretConfig : undefined
   return [...tlsCertificateSdsSecretConfigs, combined].flatMap((config) => config?.name ?? [])

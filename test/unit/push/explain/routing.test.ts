@@ -18,13 +18,13 @@ function routed(
   host: string,
   given: Partial<SentRequest> = {},
   node: Parameters<typeof madeOf>[2] = {},
-  { envoy }: Pick<RoutingInput, 'envoy'> = { envoy: [1, 40] },
+  more: Partial<Pick<RoutingInput, 'envoy' | 'missingSecrets'>> = {},
 ): Routing {
   const { resources, faults } = madeOf(documents.join('---\n'), {}, node)
   expect(faults).to.deep.equal([])
   return routing({
     request: { ...describedRequest, scheme: 'http', host, destinationPort: 80, ...given },
-    ...{ namespace: 'shop', domain: 'cluster.local', envoy, missingSecrets: [], resources },
+    ...{ namespace: 'shop', domain: 'cluster.local', envoy: [1, 40], missingSecrets: [], resources, ...more },
     isGateway: node.id?.startsWith('router~') === true,
   })
 }
@@ -141,6 +141,23 @@ describe('a request by TLS', () => {
     expect(names([gateway, route, b])).to.deep.equal([['b.example', false]])
     const mutual = document('DestinationRule', 'b', '{host: b.example, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}')
     expect(names([gateway, route, b, mutual])).to.deep.equal([['outbound_.80_._.b.example', true]])
+  })
+
+  it('of the proxy fails without the secret that a DestinationRule names', () => {
+    const plain = [
+      document('Gateway', 'edge', "{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}"),
+      document('VirtualService', 'b', '{hosts: [b.example], gateways: [edge], http: [{route: [{destination: {host: b.example}}]}]}'),
+      document('DestinationRule', 'b', '{host: b.example, trafficPolicy: {tls: {mode: MUTUAL, credentialName: key}}}'),
+      b,
+    ]
+    const sent = (missingSecrets: readonly string[]) => routed(plain, 'b.example', {}, edge, { missingSecrets })
+    expect(sent([])).to.include({ status: 200, decidedBy: 'destination' })
+    expect(sent(['kubernetes://key'])).to.include({
+      status: 503,
+      decidedBy: 'cluster',
+      reason:
+        'TLS to it cannot begin: kubernetes://key does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule)',
+    })
   })
 
   it('fails at a port of plain text of the destination, unless its own TLS is begun before, and so does plain text at a port of TLS', () => {
