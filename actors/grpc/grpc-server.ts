@@ -19,6 +19,7 @@ import { status } from '../../src/model/status-codes.ts'
 import { FleetPace } from '../../src/transport/fleet-pace.ts'
 import { KnownAddresses, knownAddressWords } from '../../src/transport/known-addresses.ts'
 import { messageTimeLimits } from '../../src/transport/message-timer.ts'
+import { replicaHeader } from '../../src/transport/replica-header.ts'
 import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
@@ -73,6 +74,8 @@ export interface GrpcServerOptions {
   /** How long a stream may make no progress while bytes are outstanding, in milliseconds; may be infinite. */
   readonly sendTimeout: number
   readonly connections: ConnectionLimits
+  /** The name of this replica, which clients are told with each call that is opened ({@link replicaHeader}); empty or undefined: none. */
+  readonly replica?: string
 }
 
 /** Dependencies of a server. */
@@ -387,7 +390,11 @@ export class GrpcServer {
       stream.respond(trailersOf(status.unavailable, 'the client certificate has expired'), { endStream: true })
       return connection.dismiss('the client certificate has expired')
     }
-    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    const { replica = '' } = this.#options
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc', ...(replica !== '' && { [replicaHeader]: replica }) },
+      { waitForTrailers: true },
+    )
     const opened = new Http2GrpcStream(stream, {
       peer: connection.peer,
       headers,

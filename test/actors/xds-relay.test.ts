@@ -8,6 +8,7 @@ import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, listenerType, secretType, trustBundleType } from '../../src/xds/type-urls.ts'
 import { RecordingPeer } from '../harness/actor.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { delta, type FakeDiscovery, sotw } from '../harness/relay.ts'
 import { nameTable, node, RelayFixture, response } from '../harness/relay-fixture.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -52,6 +53,26 @@ describe('the XDS relay', () => {
       expect(at.warnings()).to.deep.equal([])
       expect(server.calls).to.have.length(1)
     })
+
+  it('says in the log which replica of discovery serves the proxy, where that tells its name', async () => {
+    for (const [name, said] of [
+      ['meshd-7', ' (replica meshd-7)'],
+      ['no name\n', ''],
+    ] as const) {
+      const discovery = new LocalDiscovery({ mode: 'in-thread' }, { POD_NAME: name })
+      try {
+        const { ready } = await discovery.start()
+        await ready()
+        await at.relayTo(discovery.grpcPort)
+        at.proxy().send(sotw({ node, typeUrl: clusterType }))
+        const line = `the proxy is served by 127.0.0.1:${discovery.grpcPort}${said}`
+        await until('the line', () => at.logged.some(({ message }) => message === line))
+      } finally {
+        await at.end()
+        await discovery.dispose()
+      }
+    }
+  })
 
   it('has a socket for its own user, and does not replace that of another agent', async () => {
     await at.relayTo(1)

@@ -92,6 +92,11 @@ export class Attempt {
     })
   }
 
+  /** The replica of discovery, as its answer names it; empty: it does not. */
+  get replica(): string {
+    return this.#discovery.replica
+  }
+
   /** Whether no response is partially received. */
   get isBetween(): boolean {
     return this.#responses.isBetween

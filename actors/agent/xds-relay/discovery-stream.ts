@@ -3,8 +3,10 @@ import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 
 import type { Socket } from 'node:net'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd } from '../../../src/agent/call-end.ts'
+import { printable } from '../../../src/logging/layout.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { Keepalive } from '../../../src/transport/keepalive.ts'
+import { longestReplica, replicaHeader } from '../../../src/transport/replica-header.ts'
 import { wasUnanswered } from '../../http/tcp-client.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
@@ -61,6 +63,8 @@ export class DiscoveryStream {
   #reading: PacedReading | undefined
   #trailers: IncomingHttpHeaders | undefined
   #fault: string | undefined
+  /** The replica of discovery, as its answer names it; empty: it does not. */
+  replica = ''
   #isOver = false
   readonly #timers: Timer[] = []
 
@@ -132,6 +136,7 @@ export class DiscoveryStream {
       stoodStill: () => this.#lost(`it has read no requests for ${limits.standstillMs / 1000} s`),
     })
     stream.on('response', (headers) => {
+      this.replica = printable(String(headers[replicaHeader] ?? '')).slice(0, longestReplica)
       // A response without messages has its status in the headers (Trailers-Only).
       if (headers['grpc-status'] !== undefined) this.#trailers = headers
       else if (headers[':status'] !== 200) this.#lost(`answered with HTTP status ${headers[':status']}`)

@@ -277,7 +277,7 @@ export class RelayedStream {
     const recording = requests && file?.follow(this.#proxy.isDelta, requests.bytes())
     this.#enter({ name: 'live', attempt, since: monotonicMs(), recording })
     this.fault = undefined
-    log.info(`the proxy is served by ${address.host}:${address.port}`)
+    log.info(`the proxy is served by ${address.host}:${address.port}${attempt.replica === '' ? '' : ` (replica ${attempt.replica})`}`)
   }
 
   /** Called after a GOAWAY: leaves the connection after a short random delay, between two responses. */

@@ -1,6 +1,7 @@
 /** Settings of a writer's gRPC server, from flags, environment variables and system limits. */
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { longestReplica } from '../../../src/transport/replica-header.ts'
 import type { GrpcServerOptions } from '../../grpc/grpc-server.ts'
 import { connectionShare, descriptorLimit } from '../../http/connection-limit.ts'
 
@@ -20,7 +21,7 @@ export function writerConnections(writers: number, arePassed: boolean): number {
 
 /** Returns the options of a writer's server. */
 export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
-  const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
+  const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT, POD_NAME } = config.features as Features
   return {
     plain: config.plain,
     secure: config.secure,
@@ -30,6 +31,8 @@ export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
     maxStrangerStreams: Math.min(strangerStreams, MESH_GPRC_MAXSTREAMS),
     messageBytes: MESH_GPRC_MAXRECVMSGSIZE,
     sendTimeout: PILOT_XDS_SEND_TIMEOUT > 0 ? PILOT_XDS_SEND_TIMEOUT : Number.POSITIVE_INFINITY,
+    // What is no name of a pod may not be a header either.
+    replica: /^[a-z0-9][a-z0-9.-]*$/.test(POD_NAME) ? POD_NAME.slice(0, longestReplica) : '',
     connections: { ...config.connections, credentialGrace: PILOT_XDS_CREDENTIAL_GRACE },
   }
 }
