@@ -13,7 +13,7 @@ import { suggestion } from '../src/model/edit-distance.ts'
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
 const plugins = ['help', 'autocomplete', 'not-found']
 
-/** The plugin that tells people of an unknown command, on stderr, and asks them whether the nearest one is meant. */
+/** The plugin that tells people at a terminal of an unknown command, on stderr, and asks them whether the nearest one is meant. */
 const asking = 'not-found'
 
 /**
@@ -32,7 +32,10 @@ export async function runCommand(given, folder, about) {
     known = config.commands.filter(({ hidden }) => !hidden).map(({ id }) => id.replaceAll(':', ' '))
     const found = findCommand(given, config.commands)
     if (found) await config.runCommand(found.id, found.argv)
-    else await runPlugin(given, await configOf(folder, about, asksForJson(given) ? plugins.filter((name) => name !== asking) : plugins))
+    else {
+      const hasAnswers = process.stdin.isTTY && !asksForJson(given)
+      await runPlugin(given, await configOf(folder, about, hasAnswers ? plugins : plugins.filter((name) => name !== asking)))
+    }
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
     const message = messageOf(error, given, known, about.bin)
@@ -77,6 +80,8 @@ async function runPlugin(given, config) {
   // In a bundle, a CommonJS module has only a default export.
   const { run } = (await import('@oclif/core/run')).default
   const asked = withoutHelp(given, config)
+  if (asksForJson(given) && asked.every((word) => config.findTopic(word) || /^--json/.test(word)))
+    throw new Error(`name a command: ${commandsBelow(asked, config)}`)
   if (asked[0] === 'autocomplete') return setUpCompletion(asked.slice(1), config, () => run([...asked], config))
   const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
   // The plugin that asks people writes the words as they are.
@@ -85,6 +90,12 @@ async function runPlugin(given, config) {
   // The library takes all words of an unknown command as its name. Given apart, they go to the command that it suggests.
   const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
   await (isUnknown ? config.runCommand(first, asked.slice(1)) : run([...shown], config))
+}
+
+/** The commands of the topic that a line names, or all. */
+function commandsBelow([topic = ''], config) {
+  const commands = config.commands.filter(({ hidden }) => !hidden).map(({ id }) => id.replaceAll(':', ' '))
+  return commands.filter((command) => topic.startsWith('-') || command.startsWith(`${topic} `)).join(', ')
 }
 
 /** Writes the functions of shells, and says how a shell has them. Those of PowerShell are the plugin's. */
@@ -121,7 +132,7 @@ const asksForJson = (given) => given.slice(0, given.includes('--') ? given.index
 function messageOf(error, given, known, bin) {
   const unknown = /^command (.*) not found$/s.exec(error?.oclif ? error.message : '')?.[1]
   if (unknown !== undefined)
-    return `${JSON.stringify(unknown.replaceAll(':', ' ').slice(0, 100))} is not a ${bin} command${nearCommand(given, known)}`
+    return `"${oneLine(unknown.replaceAll(':', ' ').slice(0, 100))}" is not a ${bin} command${nearCommand(given, known) || `; "${bin} help" lists them`}`
   const [message] = String(error?.message ?? error)
     .replace(/^Parsing --\S+ \n\t/, '')
     .split(/\n\nNote: |\nSee more help/)

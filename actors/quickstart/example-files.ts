@@ -57,9 +57,15 @@ export async function choosePorts(first: number): Promise<ChosenPorts> {
   return { ports: ports as MeshPorts, replaced, taken }
 }
 
-/** Returns the line about ports of the example that are taken. */
-export const takenLine = ({ taken, replaced }: Omit<ChosenPorts, 'ports'>): string =>
-  `Ports that are taken, and those used in their place: ${taken.map((port) => `${port} (${replaced.get(port)})`).join(', ')}.`
+/** Returns the line about ports of the example that are taken. Those that people ask are first in the example. */
+export function takenLine({ taken, replaced }: Omit<ChosenPorts, 'ports'>): string {
+  const told = taken.slice(0, mostTold).map((port) => `${port} (${replaced.get(port)})`)
+  const more = taken.length > mostTold ? ` and ${taken.length - mostTold} more` : ''
+  return `Ports that are taken, and those used in their place: ${told.join(', ')}${more}; the addresses below, and in its files, are those that it has.`
+}
+
+/** Maximum number of ports that the line names. */
+const mostTold = 3
 
 function isFree(address: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {

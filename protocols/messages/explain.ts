@@ -63,6 +63,9 @@ export interface ExplainedObject {
 /** The reason where no decision left an object out: others have the same effect, or it says nothing about the resource. */
 export const noEffect = 'the resource is the same without it'
 
+/** How the reason of a VirtualService ends that has no part in routes of a gateway, since its Gateways have other ports. */
+export const ofAnotherPort = 'is of another'
+
 /** The explanation of a resource. */
 export interface Explained {
   readonly exists: boolean

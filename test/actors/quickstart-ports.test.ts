@@ -24,6 +24,11 @@ describe('the ports of the quickstart', () => {
       [8080, 20_003],
       [15_010, 15_010],
     ])
-    expect(takenLine({ taken: [8000, 8080], replaced })).to.equal('Ports that are taken, and those used in their place: 8000 (20000), 8080 (20003).')
+    const line = (ports: string) =>
+      `Ports that are taken, and those used in their place: ${ports}; the addresses below, and in its files, are those that it has.`
+    expect(takenLine({ taken: [8000, 8080], replaced })).to.equal(line('8000 (20000), 8080 (20003)'))
+    const many = Array.from({ length: 22 }, (_, at) => 9000 + at)
+    const others = new Map(many.map((port) => [port, port + 11_000]))
+    expect(takenLine({ taken: many, replaced: others })).to.equal(line('9000 (20000), 9001 (20001), 9002 (20002) and 19 more'))
   })
 })

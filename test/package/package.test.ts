@@ -124,6 +124,18 @@ describe('the package', () => {
     }
   })
 
+  it('has documents whose links lead to files of it', () => {
+    const documents = files.filter((file) => file.endsWith('.md'))
+    expect(documents).to.include.members(['README.md', 'docs/xds-protocol.md'])
+    const dead = documents.flatMap((file) =>
+      [...readFileSync(join(installed, file), 'utf8').matchAll(/\]\((?![a-z]+:)([^)#\s]+)(?:#[^)]*)?\)/g)]
+        .map(([, path = '']) => path)
+        .filter((path) => !existsSync(join(installed, file, '..', path)))
+        .map((path) => `${file}: ${path}`),
+    )
+    expect(dead).to.deep.equal([])
+  })
+
   it('has one file for what a thread runs, which loads no other of the package', () => {
     const loaded = files.filter((file) => /^dist\/bin\/[\w-]+-(thread|task)\.js$/.test(file))
     expect(loaded).to.include.members(
@@ -183,7 +195,7 @@ describe('the package', () => {
       expect((await runCommand(['proxy', '--help'], {}, script)).stdout).to.contain('--templateFile')
       expect((await runCommand(['help', 'wait'], {}, script)).stdout).to.contain('--timeoutSeconds')
       expect((await runCommand(['autocomplete', 'script', 'bash'], {}, script)).stdout).to.match(/^source '.*\/pilot-agent\.bash'\n$/)
-      expect((await runCommand(['prxy'], {}, script)).stderr).to.contain('prxy is not a pilot-agent command')
+      expect((await runCommand(['prxy'], {}, script)).stderr).to.contain('"prxy" is not a pilot-agent command; did you mean "proxy"?')
       const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
       try {
         await agent.start()
@@ -314,7 +326,7 @@ describe('the package', () => {
         expect(await run(mistyped), name)
           .to.deep.include({ code: 255 })
           .and.property('stderr')
-          .contain(`${mistyped} is not a ${name} command`)
+          .contain(`"${mistyped}" is not a ${name} command; did you mean "${command}"?`)
       }
     } finally {
       rmSync(alone, { recursive: true, force: true })

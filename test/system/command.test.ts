@@ -101,7 +101,7 @@ describe('pilot-discovery on the command line', () => {
   }
 
   for (const [args, near] of [
-    [['nonsense'], ''],
+    [['nonsense'], '; "pilot-discovery help" lists them'],
     [['requst', 'GET', '/x'], '; did you mean "request"?'],
     [['proxy-config', 'cluster', 'x'], '; did you mean "proxy-config clusters"?'],
     [['prxy-config', 'clusters', 'x'], '; did you mean "proxy-config clusters"?'],
@@ -109,11 +109,9 @@ describe('pilot-discovery on the command line', () => {
     it(`names the unknown command in ${args.join(' ')}`, async () => {
       const { code, stderr } = await runCommand(args, { CI: 'true' })
       expect(code).to.equal(255)
-      const [, typed = '', last] = /^ › {3}Warning: (.*) is not a pilot-discovery command\.\n(.*)\n$/.exec(stderr) ?? []
+      const [, typed = '', last] = /^Error: "(.*)" is not a pilot-discovery command(; .*)\n$/.exec(stderr) ?? []
       expect(args.join(' ')).to.satisfy((line: string) => line.startsWith(typed) && typed.startsWith(args[0]))
-      expect(last).to.equal(
-        `Error: Run pilot-discovery help${typed.startsWith('proxy-config') ? ' proxy-config' : ''} for a list of available commands${near || '.'}`,
-      )
+      expect(last).to.equal(near)
     })
 
   it('names the unknown command in JSON, and writes nothing else', async () => {
@@ -126,7 +124,9 @@ describe('pilot-discovery on the command line', () => {
     expect(await asked('proxy-config', 'cluster', 'x')).to.equal(
       '"proxy-config cluster x" is not a pilot-discovery command; did you mean "proxy-config clusters"?',
     )
-    expect(await asked('n\u001b[31m')).to.equal('"n\\u001b[31m" is not a pilot-discovery command')
+    expect(await asked('n\u001b[31m')).to.equal('"n\\u001b[31m" is not a pilot-discovery command; "pilot-discovery help" lists them')
+    expect(await asked('proxy-config')).to.match(/^name a command: proxy-config bootstrap, proxy-config clusters, /)
+    expect(await asked()).to.match(/^name a command: analyze, authz, /)
   })
 
   it('escapes what is not its own text in an error, so that it cannot look like lines of the command', async () => {

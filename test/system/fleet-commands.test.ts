@@ -295,6 +295,28 @@ describe('commands that ask a running server', () => {
     expect((await run('explain', 'cart-0', 'ftp://a')).stderr).to.contain('is neither a host, nor a URL of http or https, nor a resource')
   })
 
+  it('explain of a request that a gateway answers does not list what its other ports have', async () => {
+    const gateway = (name: string, port: number) =>
+      `apiVersion: networking.mesh.io/v1\nkind: Gateway\nmetadata: {name: ${name}, namespace: ns}\nspec: {selector: {app: gate}, servers: [{port: {number: ${port}, name: http, protocol: HTTP}, hosts: ['*']}]}\n`
+    const routed = (name: string) =>
+      `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [gate.example], gateways: [${name}], http: [{directResponse: {status: 204}}]}\n`
+    service.write('gates.yaml', [gateway('one', 8000), gateway('two', 9000), routed('one'), routed('two')].join('---\n'))
+    const node = { id: 'router~10.1.0.9~gate-0.ns~ns.svc.cluster.local', metadata: { NAMESPACE: 'ns', LABELS: { app: 'gate' } } }
+    const client = await new XdsClient(service.grpcPort, node, true).connect().ready()
+    const answered = await run('explain', 'gate-0', 'http://gate.example:8000/')
+    expect([answered.code, answered.stdout]).to.satisfy(
+      ([code, text]: [number, string]) => code === 0 && text.includes('\nANSWERED: the client receives 204'),
+    )
+    expect(answered.stdout).not.to.contain('HAS NO PART IN IT')
+    const failing = await run('explain', 'gate-0', 'http://gate.example:7000/')
+    expect(failing.code).to.equal(1)
+    expect(failing.stdout)
+      .to.match(/\nOBJECT +HAS NO PART IN IT, BECAUSE\n/)
+      .and.to.contain('its gateways are Gateway/ns/two, with port 9000: port 7000 is of another')
+    client.close()
+    service.remove('gates.yaml')
+  })
+
   it('explain says which objects made a resource', async () => {
     const { stdout } = await run('explain', 'cart-0', 'outbound|80||a.ns.svc.cluster.local')
     expect(stdout).to.match(

@@ -10,7 +10,7 @@ import {
   type JudgedProxy,
   type Routing,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import { noEffect } from '../../../protocols/messages/explain.ts'
+import { noEffect, ofAnotherPort } from '../../../protocols/messages/explain.ts'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { printAnswer } from '../../../src/cli/folding.ts'
 import { isColoured, printJson } from '../../../src/cli/print.ts'
@@ -64,7 +64,9 @@ async function explainRequest(client: AdminClient, flags: Flags, proxy: string, 
   const { routing } = answer
   if (!routing) throw new Error('the server does not say where requests go: it is of an older release')
   const madeFrom = await madeFromOf(client, proxy, routing)
-  const hidden = await hiddenFrom(client, proxy, routing, request.port)
+  const isAnswered = wordOf(answer).means === 'good'
+  // What is at other ports of the gateway is no reason to look for where a request is answered.
+  const hidden = (await hiddenFrom(client, proxy, routing, request.port)).filter(({ reason }) => !isAnswered || !reason.endsWith(ofAnotherPort))
   if (flags.json) {
     const made = madeFrom.map(({ objects, ...resource }) => ({ ...resource, objects: objectsJson(objects) }))
     printJson({
@@ -205,7 +207,7 @@ function requestText(
     ...(wordOf(answer).text === 'DENIED' ? consideredLines(answer) : []),
     ...section(['TYPE', 'RESOURCE', 'PART', 'OBJECT'], made),
     ...section(
-      ['OBJECT', 'NOT SEEN BY THE PROXY, BECAUSE'],
+      ['OBJECT', 'HAS NO PART IN IT, BECAUSE'],
       hidden.map(({ object, reason }) => [object ? objectText(object) : '-', reason]),
     ),
   ].join('\n')

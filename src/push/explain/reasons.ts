@@ -3,7 +3,7 @@
  * generators choose with.
  */
 import type { ConfigObject, Service } from '../../../protocols/data.ts'
-import { type ExplainInput, noEffect } from '../../../protocols/messages/explain.ts'
+import { type ExplainInput, noEffect, ofAnotherPort } from '../../../protocols/messages/explain.ts'
 import { configKey, kinds } from '../../config/kinds.ts'
 import { selectedLabelSets } from '../../config/shapes/policies.ts'
 import { hostsOverlap, isExported, labelsMatch } from '../../model/match.ts'
@@ -188,7 +188,7 @@ export class Reasons {
     const own = this.#snapshot.gateways.filter((gateway) => gateways.includes(`${gateway.namespace}/${gateway.name}`))
     const ports = [...new Set(own.flatMap(({ spec }) => spec.servers.map((server) => server.port.number)))]
     if (port === undefined || own.length === 0 || ports.includes(Number(port))) return undefined
-    return `its gateways are ${own.map(configKey).join(', ')}, with port ${ports.join(', ')}: port ${port} is of another`
+    return `its gateways are ${own.map(configKey).join(', ')}, with port ${ports.join(', ')}: port ${port} ${ofAnotherPort}`
   }
 
   #ofSidecar(sidecar: Sidecar): string | undefined {
