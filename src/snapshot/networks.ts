@@ -4,6 +4,7 @@ import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
+import { sameItems } from '../model/lists.ts'
 import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import { type Gateway, serviceKey } from './objects.ts'
@@ -88,6 +89,20 @@ export function networkGateways(
     if (added.length > 0) found.set(network, ofNetwork.set(allowed.endpointsOf, [...known, ...added]))
   }
   return { gateways: found, faults: [...faults, ...withoutGateways(found, owners)] }
+}
+
+/** Whether gateways are the same, with what they pass on. */
+export function sameGateways(one: NetworkGateways, other: NetworkGateways): boolean {
+  const facts = (gateways: NetworkGateways) =>
+    [...gateways].flatMap(([network, ofNetwork]) =>
+      [...ofNetwork].flatMap(([cluster, list]) => [
+        network,
+        cluster,
+        list.length,
+        ...list.flatMap(({ address, port, passedOn }) => [address, port, passedOn]),
+      ]),
+    )
+  return sameItems(facts(one), facts(other))
 }
 
 /** What is told of clusters whose endpoints in a network no gateway stands for, while those of another cluster in it have some of their own. */

@@ -5,6 +5,7 @@
 import type { Endpoint, Service } from '../../protocols/data.ts'
 import { type GatewayServer, type GatewaySpec, gateway as gatewayKind } from '../config/kinds/gateway.ts'
 import { splitServerHost } from '../model/gateway-ports.ts'
+import { sameItems } from '../model/lists.ts'
 import { hostCovers, labelsMatch } from '../model/match.ts'
 import { portOf } from '../model/workload.ts'
 import { isClusterLocal } from './cluster-local.ts'
@@ -36,18 +37,22 @@ export const passingGateways = (gateways: readonly Gateway[]): readonly Gateway[
  * none has a server with AUTO_PASSTHROUGH for the port, so that what they pass on is not known here. While a service has no endpoints, its selector stands for them.
  */
 export function passedOnBy(
-  { namespace, selector = {}, ports }: Service,
+  service: Service,
   endpoints: readonly Endpoint[],
   number: number,
   gateways: readonly Gateway[],
   isScoped: boolean,
 ): PassedOn | undefined {
-  const port = ports.find((known) => known.number === number)
+  const { namespace, selector = {}, ports } = service
+  const port = ports.find((each) => each.number === number)
   if (!port || gateways.length === 0) return undefined
-  const workloads: readonly Pick<Endpoint, 'labels' | 'ports'>[] = endpoints.length > 0 ? endpoints : [{ labels: selector, ports: {} }]
+  const given: readonly Pick<Endpoint, 'labels' | 'ports'>[] = endpoints.length > 0 ? endpoints : [{ labels: selector, ports: {} }]
+  // Most pods of a gateway have the same labels.
+  const workloads = new Map(
+    given.map(({ labels, ports: targets }) => [JSON.stringify([labels, targets]), { labels, target: portOf({ ports: targets }, port) }]),
+  )
   const servers = new Map<GatewayServer, Gateway>()
-  for (const { labels, ports: targets } of workloads) {
-    const target = portOf({ ports: targets }, port)
+  for (const { labels, target } of workloads.values()) {
     const listens = ({ port: { number: own, targetPort } }: GatewayServer) => (targetPort ? targetPort === target : own === number || own === target)
     for (const gateway of gateways) {
       if (!selectsWorkload(gateway, { namespace, labels }, isScoped)) continue
@@ -55,13 +60,29 @@ export function passedOnBy(
     }
   }
   if (servers.size === 0) return undefined
+  const before = known.get(service)
+  if (before && sameItems(before.servers, [...servers.keys()])) return before.passedOn
   const names = new Set([...servers.values()].map((gateway) => `${gateway.namespace}/${gateway.name}`))
-  return { namespace, gateways: [...names], hosts: [...servers].flatMap(([server, gateway]) => serverHosts(server, gateway)) }
+  const passedOn = { namespace, gateways: [...names], hosts: [...servers].flatMap(([server, gateway]) => serverHosts(server, gateway)) }
+  known.set(service, { servers: [...servers.keys()], passedOn })
+  return passedOn
 }
 
+/** By service what it passes on, and the servers that say so. It is the same object while these are the same. */
+const known = new WeakMap<Service, { readonly servers: readonly GatewayServer[]; readonly passedOn: PassedOn }>()
+
 /** Whether the hosts of a server cover a service. */
-export const coversService = (hosts: readonly ServerHost[], { namespace: own, hostname }: Service): boolean =>
-  hosts.some(({ namespace, host }) => (namespace === '*' || namespace === own) && hostCovers(host, hostname))
+export function coversService(hosts: readonly ServerHost[], service: Service): boolean {
+  const found = covered.get(hosts) ?? new WeakMap<Service, boolean>()
+  covered.set(hosts, found)
+  const { namespace: own, hostname } = service
+  const isCovered = found.get(service) ?? hosts.some(({ namespace, host }) => (namespace === '*' || namespace === own) && hostCovers(host, hostname))
+  found.set(service, isCovered)
+  return isCovered
+}
+
+/** By the hosts of servers whether they cover services, which is asked for each slice and subset. */
+const covered = new WeakMap<readonly ServerHost[], WeakMap<Service, boolean>>()
 
 /** Whether a service has a host with a star, which no SNI names. */
 export const isWildcardHost = ({ hostname }: Service): boolean => hostname.startsWith('*')

@@ -15,7 +15,7 @@ import { Discovery } from './discovery.ts'
 import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
 import { type NeededKeys, neededKeys } from './key-sources.ts'
-import { networkGateways } from './networks.ts'
+import { networkGateways, sameGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
 import { referenceTo } from './references.ts'
@@ -325,8 +325,7 @@ export class MeshState {
       },
     )
     this.#faults.replace('networks', found.faults)
-    const textOf = (gateways: NetworkGateways) => JSON.stringify(Array.from(gateways, ([network, of]) => [network, [...of]]))
-    if (textOf(found.gateways) === textOf(before)) return
+    if (sameGateways(found.gateways, before)) return
     this.#gateways = found.gateways
     this.#settingsChanged = true
   }

@@ -1,8 +1,9 @@
 /** Whose endpoints services of other clusters stand for that are gateways of networks (docs/resources.md, O12). */
 import { expect } from 'chai'
-import type { Service } from '../../../protocols/data.ts'
+import type { Endpoint, Service } from '../../../protocols/data.ts'
 import type { MeshNetworks } from '../../../src/config/mesh-config.ts'
-import { gatewaysFor, networkGateways } from '../../../src/snapshot/networks.ts'
+import { gatewaysFor, networkGateways, sameGateways } from '../../../src/snapshot/networks.ts'
+import type { Gateway } from '../../../src/snapshot/objects.ts'
 import type { SystemNetworks } from '../../../src/snapshot/system-networks.ts'
 
 const system = new Map([
@@ -81,5 +82,45 @@ describe('a gateway of a network in another cluster', () => {
   it('is told where it is refused, a limited number of times', () => {
     const many = Array.from({ length: 500 }, () => gateway('west', 'first'))
     expect(result({}, ...many).faults.length).to.be.lessThan(50)
+  })
+})
+
+describe('what a gateway of a network passes on', () => {
+  const configuration = (...hosts: readonly string[]) =>
+    ({
+      ...{ kind: 'Gateway', namespace: 'tenant', name: 'edge' },
+      spec: {
+        selector: { app: 'edge' },
+        servers: [{ port: { number: 15_443, name: 'tls', protocol: 'TLS' }, hosts, tls: { mode: 'AUTO_PASSTHROUGH' } }],
+      },
+    }) as unknown as Gateway
+  const service = gateway('own', 'first')
+  const pod = (app: string) => ({ address: '10.0.0.1', labels: { app }, ports: {}, namespace: 'tenant', workload: app }) as unknown as Endpoint
+  const found = (gateways: readonly Gateway[], ...endpoints: readonly Endpoint[]) => {
+    const shards = [{ provider: 'Orchestrator', cluster: 'own', slices: [], endpoints }]
+    const services = new Map([[service.hostname, [{ service, endpoints, shards, hasLocalEndpoints: false }]]])
+    return networkGateways({}, services as never, [service], { system, own: 'own' }, { gateways, isScoped: false }).gateways
+  }
+  const passedOn = (of: ReturnType<typeof found>) => gatewaysFor(of, 'first', 'own')?.map((each) => each.passedOn)
+
+  it('is what the Gateways say that select its pods, and not known where none does', () => {
+    const eastwest = configuration('*.local', './*.corp')
+    const hosts = [
+      { namespace: '*', host: '*.local' },
+      { namespace: 'tenant', host: '*.corp' },
+    ]
+    expect(passedOn(found([eastwest], pod('edge')))).to.deep.equal([{ namespace: 'tenant', gateways: ['tenant/edge'], hosts }])
+    expect(passedOn(found([eastwest], pod('another')))).to.deep.equal([undefined])
+    expect(passedOn(found([eastwest]))).to.deep.equal([undefined])
+    expect(passedOn(found([], pod('edge')))).to.deep.equal([undefined])
+  })
+
+  it('stays the same object while its pods come and go, and is another one with another configuration', () => {
+    const eastwest = configuration('*.local')
+    const one = found([eastwest], pod('edge'))
+    const two = found([eastwest], { ...pod('edge'), address: '10.0.0.2' }, pod('edge'), pod('another'))
+    expect(sameGateways(one, two)).to.equal(true)
+    expect(sameGateways(one, found([configuration('*.local', '*.corp')], pod('edge')))).to.equal(false)
+    expect(sameGateways(one, found([eastwest], pod('another')))).to.equal(false)
   })
 })
