@@ -167,7 +167,9 @@ describe('the state of the certificate authority', () => {
   it('is locked by one process, which the error names, until that process ends', async () => {
     const first = await holder()
     expect(await failure(openFileStorage(directory))).to.match(
-      new RegExp(`^${directory}: is in use by process ${first.pid} on \\S+ \\(.*storage-child.ts.*\\); stop it, or name another directory$`),
+      new RegExp(
+        `^${directory}: is in use by process ${first.pid} on \\S+ \\(.*storage-child.ts.*\\); stop it, or name another directory in MESHD_CA_STATE_DIR$`,
+      ),
     )
     first.send('close')
     await once(first, 'exit')

@@ -47,7 +47,10 @@ describe('ControlZ', () => {
     expect(await (await ask('/argj')).json()).to.include.members(['discovery', '--ctrlz_port', String(port)])
     expect(await (await ask('/metricj')).json()).to.include({ pilot_services: '0' })
     // Callers without a token may not change anything.
-    expect(await (await ask('/scopez')).text()).not.to.contain('data-form')
+    expect(await (await ask('/scopez')).text())
+      .to.contain('You may only look: this action changes state: it needs the admin socket (pilot-discovery request POST /scopej ')
+      .and.not.contain('data-form')
+    expect(await (await ask('/memz')).text()).not.to.contain('You may only look')
   })
 
   it('tells the health of the service on its port and on the other ports of HTTP', async () => {

@@ -117,7 +117,16 @@ export function introspectionPages(parts: IntrospectionParts): Map<string, Answe
   ])
   for (const [name, { title, about, data, controls, change }] of Object.entries(topics)) {
     const shown = forOperators(async (_, { mayAct }) =>
-      html(topicPage({ title, about, data: await data(parts), controls: (mayAct && controls?.(parts)) || [] }, list)),
+      html(
+        topicPage(
+          {
+            ...{ title, data: await data(parts), controls: (mayAct && controls?.(parts)) || [] },
+            // Whoever is shown no controls is told who is.
+            about: mayAct || !change ? about : `${about}. You may only look: ${notEntitled(changeOf(name)).body}`,
+          },
+          list,
+        ),
+      ),
     )
     const json = forOperators(async () => new Page(JSON.stringify(await data(parts), null, 2), 'application/json; charset=utf-8'))
     const post = change && forOperators(async (request, viewer) => changed(parts, await answerOf(request, parts, name, change, viewer), viewer))
@@ -163,6 +172,9 @@ const guarded = {
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
 
+/** How a change of a topic is asked for. */
+const changeOf = (name: string): string => `POST /${name}j '<name>=<value>&<name>=<value>'`
+
 async function answerOf(
   request: PageRequest,
   parts: IntrospectionParts,
@@ -170,7 +182,7 @@ async function answerOf(
   change: NonNullable<Topic['change']>,
   viewer: Viewer,
 ): Promise<Page | string> {
-  const refused = refusal(`POST /${name}j '<name>=<value>&<name>=<value>'`, viewer)
+  const refused = refusal(changeOf(name), viewer)
   if (refused) return refused
   const form = await request.parameters()
   try {

@@ -163,7 +163,7 @@ function isAlive(holder: Holder, path: string, own: string): boolean {
 }
 
 function describe({ pid, host, command }: Holder): string {
-  return `process ${pid} on ${host}${command && ` (${command})`}; stop it, or name another directory`
+  return `process ${pid} on ${host}${command && ` (${command})`}; stop it, or name another directory in MESHD_CA_STATE_DIR`
 }
 
 function thisProcess(): Holder {
