@@ -9,6 +9,7 @@ export const adminMethods = [
   'ListProxies',
   'GetProxyConfig',
   'ExplainRequest',
+  'RouteRequest',
   'ExplainResource',
   'PreviewChanges',
   'ListPushes',

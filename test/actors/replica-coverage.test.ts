@@ -124,7 +124,7 @@ describe('answers of one of two replicas', () => {
     if (adminStreams.includes(method) || /^(Rotate|Distrust|Trust|Accept|Set)/.test(method)) continue
     it(`${method} ${isOfAll ? 'asks the other and names it when it does not answer' : `asks nobody: ${methodCoverage[method]}`}`, async () => {
       const request = {
-        ...(/Proxy|Explain/.test(method) && { proxy: 'gone.shop' }),
+        ...(/Proxy|Explain|Route/.test(method) && { proxy: 'gone.shop' }),
         ...(method === 'ExplainResource' && { type: 'cds', name: `outbound|80||${host}` }),
       }
       const shows = (await call(method, request)).text

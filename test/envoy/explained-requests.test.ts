@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { freePort } from '../../bench/ports.ts'
-import type { ExplainRequestResponse } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import type { RouteRequestResponse } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../src/cli/admin-client.ts'
 import { call, exchange, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
@@ -190,9 +190,9 @@ for (const { version, path: binary } of envoyBinaries())
       )
     const explained = async (given: { host: string; path: string; method?: string; headers?: { name: string; value: string }[] }) => {
       const client = new AdminClient({ socket: service.env.MESHD_ADMIN_SOCKET as string })
-      return client.askedAgain(() => client.rpcs.explainRequest({ proxy: 'edge.shop', outbound: true, port, ...given }))
+      return client.askedAgain(() => client.rpcs.routeRequest({ proxy: 'edge.shop', port, ...given }))
     }
-    const routeOf = ({ status, routing }: ExplainRequestResponse) =>
+    const routeOf = ({ status, routing }: RouteRequestResponse) =>
       status === 200 ? (routing?.tried.find(({ matched }) => matched)?.name ?? '') : String(status)
 
     before(async () => {

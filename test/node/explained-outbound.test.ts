@@ -113,9 +113,7 @@ describe(`explained requests of a pod, Envoy ${version}`, () => {
   }
 
   async function said(scheme: string, host: string, port: number) {
-    const answer = await client.askedAgain(() =>
-      client.rpcs.explainRequest({ proxy: 'client', outbound: true, scheme, host: `${host}:${port}`, port, path: '/' }),
-    )
+    const answer = await client.askedAgain(() => client.rpcs.routeRequest({ proxy: 'client', scheme, host: `${host}:${port}`, port, path: '/' }))
     return { ...answer, clusters: answer.routing?.clusters.map(({ name }) => name) ?? [] }
   }
 

@@ -210,7 +210,7 @@ describe('private keys and tokens', () => {
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/${adminServiceName}/${method}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${readFileSync(join(service.dir, 'token'), 'utf8').trim()}` },
-      body: JSON.stringify(['ListProxies', 'GetProxyConfig', 'ExplainRequest'].includes(method) ? { proxy } : {}),
+      body: JSON.stringify(['ListProxies', 'GetProxyConfig', 'ExplainRequest', 'RouteRequest'].includes(method) ? { proxy } : {}),
     })
     return await answer.text()
   }

@@ -25,6 +25,9 @@ import {
   type PreviewChangesResponse,
   PreviewChangesResponseSchema,
   type ResourceJson,
+  type RouteRequestRequest,
+  type RouteRequestResponse,
+  RouteRequestResponseSchema,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { DescribedRequest, SentRequest } from '../../../protocols/messages/described-request.ts'
@@ -107,7 +110,7 @@ function anyOf(element: Buffer, isJson: boolean): { readonly resource?: Any } & 
 }
 
 /** Returns the request that a caller describes, or a string with the reason when it is invalid. */
-export function describedRequest(request: ExplainRequestRequest): DescribedRequest | string {
+export function describedRequest(request: Omit<ExplainRequestRequest, '$typeName' | 'proxy'>): DescribedRequest | string {
   const { protocol, method, host, path, headers, principal, claims, metadata, sourceIp, remoteIp, destinationIp, port, sni } = request
   if (protocol !== '' && protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`
   if (port > 65_535) return `port: ${port} is not a port`
@@ -144,29 +147,29 @@ export function explanationMessage(explanation: ReferencedExplanation): ExplainR
 }
 
 /** Returns the request that a caller describes as sent by a workload or a client, or a string with the reason when it is invalid. */
-export function sentRequest(request: ExplainRequestRequest): SentRequest | string {
-  const described = describedRequest(request)
-  return typeof described === 'string' ? described : sentRequestOf(described, request.scheme)
+export function sentRequest({ scheme, ...request }: RouteRequestRequest): SentRequest | string {
+  const described = describedRequest({ ...request, protocol: 'http', principal: '', remoteIp: '', destinationIp: '' })
+  return typeof described === 'string' ? described : sentRequestOf(described, scheme)
 }
 
 /** Returns the answer about where a request goes. Policies of a gateway decide if they do not let it pass, then those of the destination. */
-export function routingMessage({ policies, destinations, isRefused, assumed, routing }: RoutingAnswer): ExplainRequestResponse {
+export function routingMessage({ policies, destinations, isRefused, assumed, routing }: RoutingAnswer): RouteRequestResponse {
   const judged = destinations.map(({ explanation, ...proxy }) => {
     const { policy, rule, decidedBy, reason, considered } = explanationMessage(explanation)
     return { ...proxy, ...{ policy, rule, decidedBy, reason, considered } }
   })
   const { status, decidedBy, reason } = routing
-  const message = messageOf(ExplainRequestResponseSchema, { status, decidedBy, reason, routing: { ...routing, assumed, destinations: judged } })
+  const message = messageOf(RouteRequestResponseSchema, { status, decidedBy, reason, routing: { ...routing, assumed, destinations: judged } })
   const [refusing] = isRefused ? judged : []
   if (policies?.status === 200 || !policies) {
     const considered = policies ? explanationMessage(policies) : undefined
-    const passed = { ...message, considered: considered?.considered ?? [], requestPrincipal: considered?.requestPrincipal ?? '' }
+    const passed = { ...message, considered: considered?.considered ?? [] }
     if (!refusing) return passed
-    const { nodeId, cluster: _, address: __, port: ___, ...decision } = refusing
+    const { nodeId, cluster: _, address: __, port: ___, sourceIp: ____, ...decision } = refusing
     return { ...passed, ...decision, reason: `${nameOfNode(nodeId)} refuses it: ${decision.reason || decision.decidedBy}` }
   }
-  const decided = explanationMessage(policies)
-  return { ...decided, routing: message.routing }
+  const { $typeName: _, requestPrincipal: __, nodeId: ___, ...decision } = explanationMessage(policies)
+  return { ...message, ...decision }
 }
 
 /** Returns the answer about pushes. */

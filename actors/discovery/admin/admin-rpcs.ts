@@ -145,17 +145,18 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
     },
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))
-      if (request.outbound) {
-        const { sees } = viewerOf(context)
-        const sent = sentRequest(request)
-        if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
-        return { ...routingMessage(await routingOf(sources, proxy, sent, sees)), nodeId: proxy.nodeId }
-      }
       const described = describedRequest(request)
       if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })
       const explanation = await explanationOf(sources, proxy, described)
       if ('considered' in explanation) return { ...explanationMessage(explanation as ReferencedExplanation), nodeId: proxy.nodeId }
       throw errorOf({ code: status.unavailable, message: 'the configuration of this proxy is not known yet' })
+    },
+    async routeRequest(request, context) {
+      const viewer = viewerOf(context)
+      const proxy = await named(request.proxy, viewer)
+      const sent = sentRequest(request)
+      if (typeof sent === 'string') throw errorOf({ code: status.invalidArgument, message: sent })
+      return { ...routingMessage(await routingOf(sources, proxy, sent, viewer.sees)), nodeId: proxy.nodeId }
     },
     async explainResource({ proxy: of, type, name }, context) {
       const viewer = viewerOf(context)

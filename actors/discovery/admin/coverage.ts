@@ -13,6 +13,7 @@ export const methodCoverage: Readonly<Record<(typeof adminMethods)[number], Cove
   ListProxies: 'replicas',
   GetProxyConfig: 'replicas',
   ExplainRequest: 'replicas',
+  RouteRequest: 'replicas',
   ExplainResource: 'replicas',
   PreviewChanges: 'replicas',
   ListPushes: 'replicas',

@@ -1,14 +1,14 @@
 /** `pilot-discovery authz`: whether a proxy lets a request pass, and which rule decides. */
 import { fromJson, type JsonObject, type JsonValue, toJson } from '@bufbuild/protobuf'
 import { StructSchema } from '@bufbuild/protobuf/wkt'
-import { type ExplainRequestResponse, ExplainRequestResponseSchema, type ObjectReference } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { type ExplainRequestResponse, ExplainRequestResponseSchema } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { printAnswer } from '../../../src/cli/folding.ts'
 import { isColoured, printJson } from '../../../src/cli/print.ts'
-import { type Cell, coloured, table } from '../../../src/cli/table.ts'
+import { coloured } from '../../../src/cli/table.ts'
 import { oneLine } from '../../../src/logging/layout.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
-import { objectText } from './proxy-status.ts'
+import { consideredLines, objectText } from './object-rows.ts'
 import { headersOf } from './request-flags.ts'
 
 /** The flags of the command: the parts of the request. */
@@ -81,17 +81,3 @@ function decisionText(decision: keyof typeof meanings, answer: ExplainRequestRes
     ...consideredLines(answer),
   ].join('\n')
 }
-
-/** The rules that were evaluated for a request, as a table after an empty line; none: there are none. */
-export function consideredLines({ considered }: ExplainRequestResponse): string[] {
-  const rows = considered.map((each): Cell[] => [
-    each.policy ? named(each.policy) : '-',
-    String(each.rule),
-    each.dryRun ? `${each.action} (dry run)` : each.action,
-    each.matched ? { text: 'matches', means: 'good' } : { text: 'does not match', means: 'warning' },
-    each.because,
-  ])
-  return rows.length === 0 ? [] : ['', table(['POLICY', 'RULE', 'ACTION', 'RESULT', 'BECAUSE'], rows, isColoured())]
-}
-
-const named = ({ namespace, name }: ObjectReference): string => `${namespace}/${name}`

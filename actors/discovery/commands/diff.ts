@@ -22,7 +22,7 @@ import { nameOfNode } from '../../../src/model/proxy.ts'
 import { shortType } from '../../../src/xds/type-urls.ts'
 import { givenFiles } from '../analysis/configuration-files.ts'
 import { type ServerFlags, serverOf, warnOfSilent } from './asked-server.ts'
-import { objectText } from './proxy-status.ts'
+import { objectText } from './object-rows.ts'
 
 /** The maximum size of an answer in bytes. */
 const largestAnswer = 64 * 1_048_576

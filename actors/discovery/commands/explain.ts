@@ -3,11 +3,11 @@ import { toJson } from '@bufbuild/protobuf'
 import {
   type ExplainedObject,
   ExplainedObjectSchema,
-  type ExplainRequestResponse,
-  ExplainRequestResponseSchema,
   type ExplainResourceResponse,
   ExplainResourceResponseSchema,
   type JudgedProxy,
+  type RouteRequestResponse,
+  RouteRequestResponseSchema,
   type Routing,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { noEffect, ofAnotherPort } from '../../../protocols/messages/explain.ts'
@@ -20,8 +20,7 @@ import { count } from '../../../src/model/counts.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import { type ServerFlags, serverOf } from './asked-server.ts'
-import { consideredLines } from './authz.ts'
-import { objectText } from './proxy-status.ts'
+import { consideredLines, objectText } from './object-rows.ts'
 import { headersOf } from './request-flags.ts'
 
 /** The flags of the command. */
@@ -38,7 +37,7 @@ interface Flags extends ServerFlags {
 export async function explain(flags: Flags, proxy: string, target: string): Promise<void> {
   const client = new AdminClient(await serverOf(flags))
   const type = flags.type || (target.includes('|') ? 'cds' : '')
-  if (type === '') return explainRequest(client, flags, proxy, target)
+  if (type === '') return explainRoute(client, flags, proxy, target)
   const answer = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name: target }))
   if (flags.json)
     return printJson({
@@ -58,9 +57,9 @@ interface MadeFrom {
   readonly objects: readonly ExplainedObject[]
 }
 
-async function explainRequest(client: AdminClient, flags: Flags, proxy: string, target: string): Promise<void> {
+async function explainRoute(client: AdminClient, flags: Flags, proxy: string, target: string): Promise<void> {
   const request = requestTo(target, flags)
-  const answer = await client.askedAgain(() => client.rpcs.explainRequest({ proxy, outbound: true, ...request }))
+  const answer = await client.askedAgain(() => client.rpcs.routeRequest({ proxy, ...request }))
   const { routing } = answer
   if (!routing) throw new Error('the server does not say where requests go: it is of an older release')
   const madeFrom = await madeFromOf(client, proxy, routing)
@@ -72,7 +71,7 @@ async function explainRequest(client: AdminClient, flags: Flags, proxy: string, 
     printJson({
       proxy: nameOf(answer.nodeId, proxy),
       request,
-      ...(toJson(ExplainRequestResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
+      ...(toJson(RouteRequestResponseSchema, answer, { alwaysEmitImplicit: true }) as object),
       madeFrom: made,
       hidden: objectsJson(hidden),
     })
@@ -168,7 +167,7 @@ const hosting: Readonly<Record<string, ReadonlySet<string>>> = {
 function requestText(
   proxy: string,
   { method, scheme, host, path }: AskedRequest,
-  answer: ExplainRequestResponse,
+  answer: RouteRequestResponse,
   routing: Routing,
   madeFrom: readonly MadeFrom[],
   hidden: readonly ExplainedObject[],
@@ -223,7 +222,7 @@ function destinationRow({ nodeId, address, port, status, decidedBy, policy, rule
 }
 
 /** What becomes of a request, in a word, and whether that is good. */
-function wordOf({ status, decidedBy }: ExplainRequestResponse): Exclude<Cell, string> {
+function wordOf({ status, decidedBy }: RouteRequestResponse): Exclude<Cell, string> {
   if (decidedBy === 'unknown') return { text: 'UNKNOWN', means: 'warning' }
   if (decidedBy === 'external authorizer') return { text: 'ASKED', means: 'warning' }
   // With a status the proxy itself refuses what is no request to it; without one it refuses the caller.
@@ -238,7 +237,7 @@ const deciders: ReadonlySet<string> = new Set(['proxy', 'PeerAuthentication', 'R
 const isSentOn = (decidedBy: string): boolean => decidedBy === 'destination' || decidedBy === 'cluster'
 
 /** What the client receives, in the first line. */
-function outcome(answer: ExplainRequestResponse): string {
+function outcome(answer: RouteRequestResponse): string {
   const { status, reason, decidedBy } = answer
   const isAny = decidedBy === 'external authorizer' || (status === 200 && (isSentOn(decidedBy) || decidedBy === 'unknown'))
   const received = isAny ? '' : status === 0 ? 'the connection is closed: ' : `the client receives ${status}: `

@@ -1,13 +1,7 @@
 /** `pilot-discovery proxy-status`: whether proxies have what they are sent. */
 import { toJson } from '@bufbuild/protobuf'
 import { timestampMs } from '@bufbuild/protobuf/wkt'
-import {
-  type Fault,
-  ListProxiesResponseSchema,
-  type ObjectReference,
-  type Proxy as ShownProxy,
-  type TypeState,
-} from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { type Fault, ListProxiesResponseSchema, type Proxy as ShownProxy, type TypeState } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { AdminClient } from '../../../src/cli/admin-client.ts'
 import { printAnswer } from '../../../src/cli/folding.ts'
 import { isColoured, printJson } from '../../../src/cli/print.ts'
@@ -19,6 +13,7 @@ import { nameOfNode } from '../../../src/model/proxy.ts'
 import { pushOrder, shortType } from '../../../src/xds/type-urls.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { type ServerFlags, serverOf, warnOfSilent } from './asked-server.ts'
+import { objectText } from './object-rows.ts'
 import { cellOf, type State, stateOf, stateText, typeState } from './type-state.ts'
 
 /** How two types compare: as they are sent to a proxy, others after those. */
@@ -133,11 +128,6 @@ function refusalLines(name: string, { resource, reason, consequence, objects }: 
 
 /** The maximum number of objects that are named for a refusal. */
 const mostObjects = 5
-
-/** Names an object with its place: `VirtualService shop/reviews (reviews.yaml, document 1)`. */
-export function objectText({ kind, namespace, name, place }: ObjectReference): string {
-  return oneLine(`${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${place === '' ? '' : ` (${place})`}`)
-}
 
 function summary(rows: readonly Row[]): string {
   const states = (['REJECTED', 'STALE', 'SYNCED'] as const).map((state) => [rows.filter((row) => row.state === state).length, state] as const)

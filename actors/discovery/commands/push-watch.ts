@@ -12,7 +12,7 @@ import { nameOfNode } from '../../../src/model/proxy.ts'
 import { pushOrder, shortType } from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { type ServerFlags, serverOf, warnOfSilent } from './asked-server.ts'
-import { objectText } from './proxy-status.ts'
+import { objectText } from './object-rows.ts'
 
 /** How long one question waits for a change, in milliseconds. */
 const waitMs = 3000
