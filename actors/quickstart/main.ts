@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { print } from '../../src/cli/print.ts'
 import type { QuickstartOrder } from '../../src/cli/quickstart-order.ts'
-import { printable } from '../../src/logging/layout.ts'
+import { oneLine, printable } from '../../src/logging/layout.ts'
 import { Shutdown } from '../agent/shutdown.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { listenToSignals } from '../runtime/signals.ts'
@@ -34,7 +34,7 @@ export async function runQuickstart(order: QuickstartOrder): Promise<void> {
     if (!shutdown.isRequested) throw error
   } finally {
     if (order.keep === '') rmSync(directory, { recursive: true, force: true })
-    else say(`The files are in ${directory}; its README.md says how to start it by hand.`)
+    else say(`The files are in ${oneLine(directory)}; its README.md says how to start it by hand.`)
   }
   process.exit(0)
 }
@@ -45,12 +45,13 @@ async function runIn(directory: string, { firstPort, mayFetch }: QuickstartOrder
   const { ports, replaced, taken } = await choosePorts(firstPort)
   if (taken.length > 0) say(takenLine({ taken, replaced }))
   await copyExample(directory, replaced)
-  say(`Starting a control plane, the workloads shop and stock, and a gateway, with ${envoy}, in ${directory}`)
+  say(`Starting a control plane, the workloads shop and stock, and a gateway, with ${oneLine(envoy)}, in ${oneLine(directory)}`)
   const mesh = new LocalMesh({ directory, ports, envoy })
   const show = async () => {
     await mesh.start(signal)
     await untilItAnswers(ports, signal)
-    if (!signal.aborted) say(`${welcome(directory, ports, monotonicMs() - started)}\n\n${await demonstrate(ports, directory)}\n\n${farewell}`)
+    if (!signal.aborted)
+      say(`${welcome(oneLine(directory), ports, monotonicMs() - started)}\n\n${await demonstrate(ports, directory)}\n\n${farewell}`)
     await shutdown.requested
   }
   try {

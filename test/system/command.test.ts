@@ -150,6 +150,22 @@ describe('pilot-discovery on the command line', () => {
     }
   })
 
+  it('escapes the names of the folder that the quickstart keeps, and of the program that is no Envoy', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'mesh-kept-'))
+    try {
+      const { stdout, stderr, code } = await runCommand(['quickstart', '--keep', join(folder, 'kept\u001b[31m\nhere')], {
+        ENVOY_BIN: join(folder, 'none\u001b[31m'),
+      })
+      expect([code, stdout]).to.deep.equal([
+        255,
+        `The files are in ${folder}/kept\\u001b[31m\\u000ahere; its README.md says how to start it by hand.\n`,
+      ])
+      expect(stderr).to.match(/^Error: .*none\\u001b\[31m.*\n$/)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
   it('runs the command that it suggests in a terminal with all that was typed behind the unknown one', () => {
     const terminal = '--import=data:text/javascript,process.stdin.isTTY=true'
     const run = (...args: string[]) =>
