@@ -125,9 +125,10 @@ const onTheWay: Readonly<Record<string, readonly string[]>> = {
 /** Headers of which Envoy makes one when it reads a request, and others. */
 const oneHeader = [
   ...['accept', 'accept-encoding', 'access-control-request-method', 'authorization', 'cache-control', 'content-type', 'grpc-timeout'],
+  ...['if-match', 'if-modified-since', 'if-none-match', 'if-range', 'if-unmodified-since', 'pragma'],
   ...['origin', 'referer', 'user-agent', 'via', 'x-forwarded-host'],
 ]
-const severalHeaders = ['x-user', 'accept-language', 'etag', 'forwarded', 'if-match', 'range']
+const severalHeaders = ['x-user', 'accept-language', 'etag', 'forwarded', 'range']
 const headerRoute = (index: number) => `${[...oneHeader, ...severalHeaders][index >> 1]}-${index % 2 === 0 ? 'joined' : 'each'}`
 
 const request = fc.record({

@@ -117,6 +117,7 @@ const parts: Readonly<Record<string, (request: RoutedRequest) => string>> = {
 /** The headers of which Envoy makes one when it reads a request. */
 const alwaysOne: ReadonlySet<string> = new Set([
   ...['accept', 'accept-encoding', 'access-control-request-method', 'authorization', 'cache-control', 'content-type', 'grpc-timeout', 'origin'],
+  ...['if-match', 'if-modified-since', 'if-none-match', 'if-range', 'if-unmodified-since', 'pragma'],
   ...['referer', 'user-agent', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-request-id'],
 ])
 
