@@ -168,4 +168,8 @@ export interface Routing {
   readonly isKnown: boolean
   /** The names that the host may stand for: itself, and full names. */
   readonly hosts: readonly string[]
+  /** What the listener reads from the connection: requests, or bytes. Its policies judge the one or the other. */
+  readonly protocol: DescribedRequest['protocol']
+  /** What is taken for granted of the client. */
+  readonly assumed: readonly string[]
 }

@@ -118,6 +118,26 @@ describe('explain of requests by TLS', () => {
     service.remove('sources.yaml')
   })
 
+  it('judges policies of the gateway by what its listener reads: connections that it passes on have no method', async () => {
+    const onMethod = document(
+      'security',
+      'AuthorizationPolicy',
+      'methods',
+      '{selector: {matchLabels: {app: edge}}, action: DENY, rules: [{to: [{operation: {methods: [DELETE]}}]}]}',
+    )
+    service.write('methods.yaml', onMethod)
+    const asConnection = () => runCommand(['authz', 'edge-0', '--protocol', 'tcp', '--sni', 'c.example'], service.env)
+    await until('the policy', async () => (await asConnection()).code === 1)
+    const { code, stdout } = await explained('c')
+    expect([code, stdout.includes('AuthorizationPolicy ns/methods (methods.yaml, document 1), rule 0')], stdout).to.deep.equal([1, true])
+    service.remove('methods.yaml')
+  })
+
+  it('takes a URL with a bar for a request, and not for the name of a cluster', async () => {
+    const { code, stdout } = await runCommand(['explain', 'web-0', 'http://plain.example:443/a?b=c|d'], service.env)
+    expect([code, stdout.split('\n')[1]]).to.deep.equal([0, 'ROUTED: it is sent to plain.example; the proxy there lets it in'])
+  })
+
   it('takes the server name of the URL, not that of a header host', async () => {
     expect((await explained('a', '--header', 'host:c.example')).stdout).to.contain('AuthorizationPolicy ns/of-edge')
     expect((await explained('c', '--header', 'host:a.example')).code).to.equal(0)

@@ -6,6 +6,7 @@ import { count } from '../../../src/model/counts.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
+import { connectionOf } from '../../../src/push/explain/sent-connection.ts'
 import { type UnhealthyEntries, withUnhealthyEntries } from '../../../src/push/explain/unhealthy-entries.ts'
 import { withUnreadBytes } from '../../../src/push/explain/unread-bytes.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
@@ -36,7 +37,7 @@ export interface RoutingAnswer {
   readonly isRefused: boolean
   /** What was taken to judge policies by, and may be otherwise. */
   readonly assumed: readonly string[]
-  readonly routing: Omit<Routing, 'tried' | 'arrivals'> & {
+  readonly routing: Omit<Routing, 'tried' | 'arrivals' | 'protocol' | 'assumed'> & {
     readonly tried: readonly (Omit<Routing['tried'][number], 'match' | 'virtualService'> & Made)[]
     readonly unused: readonly (Made & { readonly reason: string })[]
   }
@@ -60,7 +61,7 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const isGateway = nodeId.startsWith('router~')
   const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, envoy, missingSecrets })
   const read = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
-  const { tried, arrivals, ...routing } = withUnhealthyEntries(read, await unhealthyOf(sources, proxy, read), sees)
+  const { tried, arrivals, protocol, assumed, ...routing } = withUnhealthyEntries(read, await unhealthyOf(sources, proxy, read), sees)
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
@@ -69,9 +70,9 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const refusing = proxies.filter(isRefusal)
   const isRefused = isWhole && refusing.length === proxies.length
   const verdict = verdictOf(proxies.length, refusing.length)
-  const policies = isGateway ? await policiesOf(sources, proxy, request) : undefined
+  const policies = isGateway ? await policiesOf(sources, proxy, protocol === 'tcp' ? connectionOf(request) : request) : undefined
   return {
-    ...{ destinations: proxies, isRefused, policies, assumed: [...assumedOf(policies, request), ...assumedThere(proxies)] },
+    ...{ destinations: proxies, isRefused, policies, assumed: [...assumed, ...assumedOf(policies, request), ...assumedThere(proxies)] },
     routing: {
       ...routing,
       reason: [routing.reason, ...verdict, ...(notJudged === '' ? [] : [notJudged])].join('; '),

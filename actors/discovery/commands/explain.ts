@@ -33,10 +33,13 @@ interface Flags extends ServerFlags {
   readonly 'source-ip': string
 }
 
+/** Whether a target is the name of a cluster. A URL may have a bar in its path or query. */
+const isClusterName = (target: string): boolean => target.includes('|') && !target.includes('://')
+
 /** Explains a resource or a request, whichever the target names. The exit status is 1 when the request fails. */
 export async function explain(flags: Flags, proxy: string, target: string): Promise<void> {
   const client = new AdminClient(await serverOf(flags))
-  const type = flags.type || (target.includes('|') ? 'cds' : '')
+  const type = flags.type || (isClusterName(target) ? 'cds' : '')
   if (type === '') return explainRoute(client, flags, proxy, target)
   const answer = await client.askedAgain(() => client.rpcs.explainResource({ proxy, type, name: target }))
   if (flags.json)

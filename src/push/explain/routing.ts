@@ -13,12 +13,14 @@ import { hostNameOf, isAddress } from './asked-host.ts'
 import { hostFor, type JudgedRoute, joinsValues, judged, type RoutedRequest } from './matched-route.ts'
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, isOwnTls, routedCluster } from './routed-cluster.ts'
+import { connectionOf } from './sent-connection.ts'
 import { SentResources } from './sent-resources.ts'
 import {
   isCatchAll,
   isPlain,
   isRedirected,
   type LeadsTo,
+  needsClientCertificate,
   portsOf,
   secretsOfChain,
   takenConnection,
@@ -54,11 +56,15 @@ export function routing(input: RoutingInput): Routing {
   const taken = takenConnection(listeners, asked, knows)
   const nowhere: Unanswered = {
     ...{ listener: '', filterChain: '', routes: '', virtualHost: '', domain: '' },
-    ...{ tried: [], untold: 0, clusters: [], arrivals: [], changes: [], unjudged: [], isKnown: false, hosts },
+    ...{ tried: [], untold: 0, clusters: [], arrivals: [], changes: [], unjudged: [], isKnown: false, hosts, protocol: 'http', assumed: [] },
   }
   if (!taken) return { ...nowhere, status: 0, decidedBy: 'listener', reason: others }
   const { listener, chain, leadsTo } = taken
-  const at = { ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) }
+  const at: Unanswered = {
+    ...{ ...nowhere, listener: listener.name, filterChain: chain?.name ?? '', isKnown: knows(leadsTo) },
+    protocol: leadsTo.kind === 'http' ? 'http' : 'tcp',
+    assumed: asked.isTls && chain && needsClientCertificate(chain) ? [presentsCertificate] : [],
+  }
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
   const missing = asked.isTls ? sent.missing(secretsOfChain(chain)) : []
   if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
@@ -66,9 +72,8 @@ export function routing(input: RoutingInput): Routing {
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
   if (leadsTo.kind === 'clusters') {
-    const connection: SentRequest = { ...request, protocol: 'tcp', method: 'GET', host: '', path: '/', headers: {} }
     return sentTo(at, leadsTo.clusters, sent, isCatchAll(listener) ? `${others}; ` : '', {
-      request: connection,
+      request: connectionOf(request),
       isTls: asked.isTls && isPlain(chain),
     })
   }
@@ -79,6 +84,9 @@ export function routing(input: RoutingInput): Routing {
   if (!table) return { ...at, status: 404, decidedBy: 'listener', reason: 'the proxy does not have the routes of the listener' }
   return routed({ ...at, routes: table.name }, { ...input, table, manager }, request, sent)
 }
+
+const presentsCertificate =
+  'the TLS of the port: the client is taken to present a certificate that the proxy accepts; connections of clients without one are closed'
 
 const withoutSecrets = (names: readonly string[]): string =>
   `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)`

@@ -8,7 +8,11 @@ import {
   HttpConnectionManagerSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
-import { type CommonTlsContext, DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import {
+  type CommonTlsContext,
+  type DownstreamTlsContext,
+  DownstreamTlsContextSchema,
+} from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import { hostCovers } from '../../model/match.ts'
 import { isAddress } from './asked-host.ts'
 
@@ -146,12 +150,17 @@ export function isPlain({ transportSocket }: FilterChain): boolean {
   return !packed || packed.typeUrl.endsWith('.RawBuffer')
 }
 
-/** The secrets that the TLS of a filter chain needs, by name. */
-export function secretsOfChain({ transportSocket }: FilterChain): string[] {
+/** The TLS of a filter chain; undefined: it has none of its own. */
+function tlsOfChain({ transportSocket }: FilterChain): DownstreamTlsContext | undefined {
   const packed = packedIn(transportSocket)
-  if (!packed?.typeUrl.endsWith(`/${DownstreamTlsContextSchema.typeName}`)) return []
-  return secretsOf(fromBinary(DownstreamTlsContextSchema, packed.value).commonTlsContext)
+  return packed?.typeUrl.endsWith(`/${DownstreamTlsContextSchema.typeName}`) ? fromBinary(DownstreamTlsContextSchema, packed.value) : undefined
 }
+
+/** The secrets that the TLS of a filter chain needs, by name. */
+export const secretsOfChain = (chain: FilterChain): string[] => secretsOf(tlsOfChain(chain)?.commonTlsContext)
+
+/** Whether the TLS of a filter chain asks clients for a certificate, and closes the connections of those without one. */
+export const needsClientCertificate = (chain: FilterChain): boolean => tlsOfChain(chain)?.requireClientCertificate ?? false
 
 /** The secrets that TLS needs, by name. */
 export function secretsOf({ tlsCertificateSdsSecretConfigs = [], validationContextType }: Partial<CommonTlsContext> = {}): string[] {

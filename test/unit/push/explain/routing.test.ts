@@ -122,6 +122,14 @@ describe('a request by TLS', () => {
     expect(answerOf(to('a.example', ''))).to.deep.equal(closed)
   })
 
+  it('needs a certificate of the client where the mode is MUTUAL, which is said to be taken for granted', () => {
+    const assumed = (documents: string) => routed([documents], 'a.example', { scheme: 'https', destinationPort: 443, sni: 'a.example' }, edge).assumed
+    expect(assumed(gateway)).to.deep.equal([])
+    expect(assumed(gateway.replace('SIMPLE', 'MUTUAL'))).to.deep.equal([
+      'the TLS of the port: the client is taken to present a certificate that the proxy accepts; connections of clients without one are closed',
+    ])
+  })
+
   it('is closed at a port of plain text', () => {
     const plain = document('Gateway', 'plain', "{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}")
     const to = (scheme: SentRequest['scheme']) => routed([plain], 'a.example', { scheme, sni: 'a.example' }, edge)
@@ -139,6 +147,7 @@ describe('a request by TLS', () => {
         endpoints.map(({ sni, isIdentified }) => [sni, isIdentified]),
       )
     expect(names([gateway, route, b])).to.deep.equal([['b.example', false]])
+    expect(routed([gateway, route, b], 'b.example', { scheme: 'https', destinationPort: 443, sni: 'b.example' }, edge).protocol).to.equal('tcp')
     const mutual = document('DestinationRule', 'b', '{host: b.example, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}')
     expect(names([gateway, route, b, mutual])).to.deep.equal([['outbound_.80_._.b.example', true]])
   })
