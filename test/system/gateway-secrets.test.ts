@@ -137,12 +137,12 @@ describe('gateway secrets', () => {
     const failing = await runCommand(['explain', 'gateway.edge', 'https://lacking.example:9443/'], service.env)
     expect([failing.code, failing.stdout.split('\n')[1]]).to.deep.equal([
       1,
-      'FAILS: the connection is closed: the TLS handshake fails: kubernetes://lacking does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)',
+      'FAILS: the connection is closed: the TLS handshake fails: kubernetes://lacking does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway); one that was sent to the proxy before it was removed stays in use there',
     ])
     expect(failing.stdout).to.contain('makes it  Gateway edge/lacking (gateway.yaml, document 1)')
     const status = await runCommand(['proxy-status'], service.env)
     expect(status.stdout).to.contain(
-      'gateway.edge asks for kubernetes://lacking, which does not exist for it: listeners and clusters that need it refuse connections\n',
+      'gateway.edge asks for kubernetes://lacking, which does not exist for it: listeners and clusters that need it refuse connections, or go on with what it was sent before\n',
     )
     expect(status.stderr).to.equal('1 proxy: 1 SYNCED; 1 without a secret that it needs\n')
     expect((await runCommand(['explain', 'gateway.edge', 'https://site.example:8443/'], service.env)).stdout).not.to.contain('TLS handshake')

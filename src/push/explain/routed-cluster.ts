@@ -9,7 +9,7 @@ import type { Arrival, RoutedCluster } from '../../../protocols/messages/explain
 import { count } from '../../model/counts.ts'
 import { isSniName, outboundCluster } from '../../xds/names.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import type { SentResources } from './sent-resources.ts'
+import { type SentResources, sentBefore } from './sent-resources.ts'
 import { secretsOf, type WeightedCluster } from './taken-connection.ts'
 
 /** Says of a cluster how it is reached, and why it cannot be. `isRedirected`: the connection has an original destination. */
@@ -63,7 +63,7 @@ const withoutAddress =
 
 /** The reason where the TLS to a cluster cannot begin. */
 const withoutSecrets = (names: readonly string[]): string =>
-  `TLS to it cannot begin: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule)`
+  `TLS to it cannot begin: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule); ${sentBefore}`
 
 /** The endpoints of a cluster: its own, or those that the proxy was sent for it; undefined where it finds them by itself. */
 function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignment | undefined {

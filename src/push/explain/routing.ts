@@ -14,7 +14,7 @@ import { hostFor, type JudgedRoute, joinsValues, judged, type RoutedRequest } fr
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, isOwnTls, routedCluster } from './routed-cluster.ts'
 import { connectionOf } from './sent-connection.ts'
-import { SentResources } from './sent-resources.ts'
+import { SentResources, sentBefore } from './sent-resources.ts'
 import {
   isCatchAll,
   isPlain,
@@ -89,7 +89,7 @@ const presentsCertificate =
   'the TLS of the port: the client is taken to present a certificate that the proxy accepts; connections of clients without one are closed'
 
 const withoutSecrets = (names: readonly string[]): string =>
-  `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway)`
+  `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway); ${sentBefore}`
 
 const plainPort = (port: number): string => `port ${port} is plain text: the proxy reads requests of http there, and none by TLS (https)`
 

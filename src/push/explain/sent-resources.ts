@@ -5,6 +5,9 @@ import type { RoutingInput } from '../../../protocols/messages/explain.ts'
 import { resourceIn } from '../../xds/resource-element.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 
+/** What is said beside missing secrets: an Envoy keeps what it has. */
+export const sentBefore = 'one that was sent to the proxy before it was removed stays in use there'
+
 /** The resources of a proxy by type and name. */
 export class SentResources {
   readonly #resources: RoutingInput['resources']

@@ -165,7 +165,7 @@ describe('a request by TLS', () => {
       status: 503,
       decidedBy: 'cluster',
       reason:
-        'TLS to it cannot begin: kubernetes://key does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule)',
+        'TLS to it cannot begin: kubernetes://key does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule); one that was sent to the proxy before it was removed stays in use there',
     })
   })
 
