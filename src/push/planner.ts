@@ -267,37 +267,32 @@ export class Planner {
     return [...left]
   }
 
-  /** Finds the keys of the objects that select neither a connected proxy nor another workload that is known. Yields after each piece of work, a millisecond at most. */
+  /** Whether a gateway is connected. */
+  get hasRouters(): boolean {
+    for (const { node } of this.#classes.proxies) if (node.type === 'router') return true
+    return false
+  }
+
+  /**
+   * Finds the keys of the objects that select neither a connected proxy nor another workload that is known; of those that select gateways alone none
+   * while no gateway is connected. Yields after each piece of work, of some milliseconds at most.
+   */
   *selectingNothing(): Generator<undefined, string[]> {
     const { snapshot } = this
-    const left = new Unselected(snapshot)
+    const left = new Unselected()
+    yield* left.read(snapshot, this.hasRouters)
     for (const workload of this.#knownWorkloads(snapshot)) {
       if (left.isEmpty) break
-      if (workload) left.take(workload)
-      else yield
+      yield* left.take(workload)
     }
     return left.keys.filter((key) => this.state.object(key) !== undefined)
   }
 
-  /** The connected proxies, the endpoints of services, and the pods; undefined after every hundredth. */
-  *#knownWorkloads({ services, pods }: MeshSnapshot): Generator<SeenWorkload | undefined> {
-    let taken = 0
-    const isPause = () => ++taken % 100 === 0
-    for (const { node } of this.#classes.proxies) {
-      yield { type: node.type, namespace: node.namespace, labels: this.labelsOf(node) }
-      if (isPause()) yield undefined
-    }
-    for (const states of services.values())
-      for (const { endpoints } of states)
-        for (const endpoint of endpoints) {
-          yield endpoint
-          if (isPause()) yield undefined
-        }
-    for (const known of pods.values())
-      for (const pod of known) {
-        yield pod
-        if (isPause()) yield undefined
-      }
+  /** The connected proxies, the endpoints of services, and the pods. */
+  *#knownWorkloads({ services, pods }: MeshSnapshot): Generator<SeenWorkload> {
+    for (const { node } of this.#classes.proxies) yield { type: node.type, namespace: node.namespace, labels: this.labelsOf(node) }
+    for (const states of services.values()) for (const { endpoints } of states) yield* endpoints
+    for (const known of pods.values()) yield* known
   }
 
   /** Takes all events so far into a new snapshot and builds what changed. `now` is in monotonic milliseconds. Returns the changes. */

@@ -28,14 +28,22 @@ describe('objects that select nothing at the start', () => {
 
   it('are told in one line once proxies have connected, and not those that a connected proxy or an endpoint has the labels of', async () => {
     await service.output.says(
-      'info\tprocessing\tno connected proxy and no other known workload is selected by AuthorizationPolicy nowhere/elsewhere, AuthorizationPolicy ns/wrong, EnvoyFilter ns/wrong, Gateway ns/g; what they say has no effect at present\n',
+      'info\tprocessing\tno connected proxy and no other known workload is selected by AuthorizationPolicy nowhere/elsewhere, AuthorizationPolicy ns/wrong, EnvoyFilter ns/wrong; what they say has no effect at present\n',
     )
     service.output.lacks(/warn/)
   })
 
+  it('are Gateways not before a gateway has connected: it may be started last', async () => {
+    service.output.lacks(/Gateway ns\/g/)
+    const output = service.output.fromNow()
+    const edge = { id: 'router~10.1.0.2~edge-0.ns~ns.svc.cluster.local', metadata: { NAMESPACE: 'ns', LABELS: { app: 'edge' } } }
+    clients.push(await new XdsClient(service.grpcPort, edge, true).connect().ready())
+    await output.says('no connected proxy and no other known workload is selected by Gateway ns/g; what they say has no effect at present\n')
+  })
+
   it('of EnvoyFilters in the line about their change, too', async () => {
     service.write('more.yaml', filter('more', 'wep'))
-    await service.output.says('more.yaml: 1 added; nothing differs for any of 1 proxy; no connected proxy is selected by EnvoyFilter ns/more\n')
+    await service.output.says('more.yaml: 1 added; nothing differs for any of 2 proxies; no connected proxy is selected by EnvoyFilter ns/more\n')
     const output = service.output.fromNow()
     service.write('more.yaml', filter('more', 'web'))
     await output.says(/more\.yaml: 1 changed; [^;\n]*\n/)

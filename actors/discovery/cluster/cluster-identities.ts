@@ -40,6 +40,11 @@ export class ClusterIdentities {
     return false
   }
 
+  /** Forgets the clusters that are none of some ids; never the own one. */
+  keep(ids: ReadonlySet<string>): void {
+    for (const id of this.#uids.keys()) if (id !== this.#own && !ids.has(id)) this.#uids.delete(id)
+  }
+
   #isAnother(id: string, known: { readonly text: string; readonly uid: string }): boolean {
     const before = this.#uids.get(id)?.uid
     this.#uids.set(id, known)

@@ -180,6 +180,7 @@ export class RemoteClusters {
     const result = this.#isClosed ? undefined : this.#secrets.result()
     if (!result) return
     const { clusters: named, faults, faulty } = result
+    this.#identities.keep(new Set([...named.keys(), ...this.#running.keys()]))
     const followed = Array.from(this.#running.values(), ({ remote }) => remote)
     const twins = this.#identities.twins(followed, named)
     const clusters = new Map([...named].filter(([id]) => !twins.has(id)))

@@ -183,7 +183,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     switch (message.type) {
       case 'ProxyConnected':
         this.#connect(message, from as Peer<WriterCommand>)
-        this.#unselected.connected()
+        this.#unselected.connected(message.node)
         this.#sendLater()
         return
       case 'ProxyDisconnected':

@@ -1,4 +1,5 @@
-/** Tells once, when proxies have connected, which objects select nothing: of what was wrong at the start no line about a change tells. */
+/** Tells once, when proxies have connected, which objects select nothing, and of those that select gateways when one has: of what was wrong at the start no line about a change tells. */
+import type { ProxyNode } from '../../../protocols/data.ts'
 import { someOf } from '../../../src/model/counts.ts'
 import { nameOfKey } from '../../../src/push/distribution/config-changes.ts'
 import type { Planner } from '../../../src/push/planner.ts'
@@ -14,7 +15,7 @@ const times = { quietMs: 10_000, latestMs: 60_000, sliceMs: 5, mostMs: 2000 }
 const mostNamed = 5
 
 /** What is known of the mesh. */
-type Mesh = Pick<Planner, 'selectingNothing' | 'classCount'>
+type Mesh = Pick<Planner, 'selectingNothing' | 'classCount' | 'hasRouters'>
 
 /** The line about objects that select nothing. */
 export class UnselectedAtStart {
@@ -23,7 +24,10 @@ export class UnselectedAtStart {
   #firstAt: number | undefined
   #lastAt = 0
   #timer: Timer | undefined
-  #isOver = false
+  #slice: Timer | undefined
+  /** What was looked for: not before gateways have connected whether something selects these. */
+  #looked: 'not' | 'without gateways' | 'with gateways' = 'not'
+  readonly #told = new Set<string>()
 
   constructor(mesh: Mesh, log: ScopedLogger) {
     this.#mesh = mesh
@@ -32,11 +36,12 @@ export class UnselectedAtStart {
 
   close(): void {
     this.#timer?.cancel()
+    this.#slice?.cancel()
   }
 
   /** A proxy has connected. */
-  connected(): void {
-    if (this.#isOver) return
+  connected({ type }: Pick<ProxyNode, 'type'>): void {
+    if (this.#looked === 'with gateways' || (this.#looked === 'without gateways' && type !== 'router')) return
     this.#lastAt = monotonicMs()
     this.#firstAt ??= this.#lastAt
     this.#timer ??= after(times.quietMs, () => this.#whenQuiet()).unref()
@@ -45,13 +50,15 @@ export class UnselectedAtStart {
   #whenQuiet(): void {
     const waitMs = Math.min(this.#lastAt + times.quietMs, (this.#firstAt ?? 0) + times.latestMs) - monotonicMs()
     this.#timer = undefined
-    if (waitMs > 0) this.#timer = after(waitMs, () => this.#whenQuiet()).unref()
-    else if (this.#mesh.classCount > 0) {
-      this.#isOver = true
-      this.#look(this.#mesh.selectingNothing(), 0)
+    if (waitMs > 0) {
+      this.#timer = after(waitMs, () => this.#whenQuiet()).unref()
+      return
     }
+    this.#firstAt = undefined
     // All are gone: the next one that connects is the first.
-    else this.#firstAt = undefined
+    if (this.#mesh.classCount === 0) return
+    this.#looked = this.#mesh.hasRouters ? 'with gateways' : 'without gateways'
+    this.#look(this.#mesh.selectingNothing(), 0)
   }
 
   #look(steps: ReturnType<Mesh['selectingNothing']>, spentMs: number): void {
@@ -61,11 +68,13 @@ export class UnselectedAtStart {
       const step = steps.next()
       if (step.done) return this.#tell(step.value)
     }
-    this.#timer = after(0, () => this.#look(steps, spentMs + monotonicMs() - began)).unref()
+    this.#slice = after(0, () => this.#look(steps, spentMs + monotonicMs() - began)).unref()
   }
 
-  #tell(keys: readonly string[]): void {
+  #tell(found: readonly string[]): void {
+    const keys = found.filter((key) => !this.#told.has(key))
     if (keys.length === 0) return
+    for (const key of keys) this.#told.add(key)
     const names = someOf(keys.slice(0, mostNamed).map(nameOfKey), mostNamed, keys.length)
     this.#log.info(`no connected proxy and no other known workload is selected by ${names}; what they say has no effect at present`)
   }

@@ -15,21 +15,35 @@ interface Wanted {
   readonly labels: Readonly<Record<string, string>>
 }
 
+/** The number of objects and labels that are looked at before a pause. */
+const piece = 100
+
 /** The place of objects that select workloads of all namespaces. */
 const everywhere = ''
 
 /** The objects that have selected none of the workloads so far. */
 export class Unselected {
+  #done = 0
   /** By namespace and one label of the selector, empty where there is none, what the objects want by their keys. */
   readonly #objects = new Map<string, Map<string, Map<string, Wanted>>>()
 
-  constructor(parts: SelectingParts) {
-    for (const index of Object.values(objectsByKind(parts))) for (const object of objectsOf(index)) this.#add(object, parts)
+  /** Counts a piece of work. Returns whether it is time for a pause. */
+  #isPause(): boolean {
+    return ++this.#done % piece === 0
   }
 
-  #add(object: ConfigObject, { mesh, settings }: SelectingParts): void {
+  /** Takes the objects, before all workloads; of those that select gateways alone none without `hasRouters`. Yields after each piece of work. */
+  *read(parts: SelectingParts, hasRouters: boolean): Generator<undefined, void> {
+    for (const index of Object.values(objectsByKind(parts)))
+      for (const object of objectsOf(index)) {
+        if (this.#isPause()) yield
+        this.#add(object, parts, hasRouters)
+      }
+  }
+
+  #add(object: ConfigObject, { mesh, settings }: SelectingParts, hasRouters: boolean): void {
     const { scope, selects } = kinds.get(object.kind) ?? {}
-    if (!selects) return
+    if (!selects || (selects.proxies === 'routers' && !hasRouters)) return
     // An object whose selector cannot be read is treated as if it selected any workload.
     const labels = contain(
       () => selects.labels(object.spec as never) ?? {},
@@ -55,16 +69,19 @@ export class Unselected {
     return [...this.#objects.values()].flatMap((byLabel) => [...byLabel.values()].flatMap((objects) => [...objects.keys()])).sort()
   }
 
-  /** Takes a workload: what selects it is no longer among the objects. */
-  take({ namespace, labels, type }: SeenWorkload): void {
+  /** Takes a workload: what selects it is no longer among the objects. Yields after each piece of work. */
+  *take({ namespace, labels, type }: SeenWorkload): Generator<undefined, void> {
     for (const place of new Set([everywhere, namespace])) {
       const byLabel = this.#objects.get(place)
       if (!byLabel) continue
       for (const label of ['', ...Object.entries(labels).map((each) => each.join('='))]) {
+        if (this.#isPause()) yield
         const objects = byLabel.get(label)
         if (!objects) continue
-        for (const [key, wanted] of objects)
+        for (const [key, wanted] of objects) {
+          if (this.#isPause()) yield
           if ((type === undefined || wanted.type === undefined || wanted.type === type) && labelsMatch(wanted.labels, labels)) objects.delete(key)
+        }
         if (objects.size === 0) byLabel.delete(label)
       }
       if (byLabel.size === 0) this.#objects.delete(place)

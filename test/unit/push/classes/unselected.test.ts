@@ -12,7 +12,7 @@ const filter = '{workloadSelector: {labels: {app: web}}, configPatches: [{applyT
 function unselected(
   objects: readonly (readonly [kind: string, namespace: string, spec: string])[],
   workloads: readonly SeenWorkload[],
-  scoped = false,
+  { scoped = false, hasRouters = true } = {},
 ): string[] {
   const made = new Planner(testSettings({ PILOT_SCOPE_GATEWAY_TO_NAMESPACE: String(scoped) }))
   for (const [kind, namespace, spec] of objects) {
@@ -22,8 +22,9 @@ function unselected(
     for (const object of parsed) made.state.setConfig(`${kind}/${namespace}/o`, object)
   }
   made.advance()
-  const left = new Unselected(made.snapshot)
-  for (const workload of workloads) left.take(workload)
+  const left = new Unselected()
+  const steps = [...left.read(made.snapshot, hasRouters), ...workloads.flatMap((workload) => [...left.take(workload)])]
+  expect(steps).to.deep.equal([])
   expect(left.isEmpty).to.equal(left.keys.length === 0)
   return left.keys
 }
@@ -58,6 +59,20 @@ describe('objects that select nothing', () => {
     const workload = { namespace: 'edge', labels: { app: 'gate' } }
     expect(unselected(gateways, [workload])).to.deep.equal([])
     expect(unselected(gateways, [{ ...workload, type: 'sidecar' }])).to.deep.equal(['Gateway/ns/o'])
-    expect(unselected(gateways, [workload], true)).to.deep.equal(['Gateway/ns/o'])
+    expect(unselected(gateways, [workload], { scoped: true })).to.deep.equal(['Gateway/ns/o'])
+    expect(unselected(gateways, [], { hasRouters: false }), 'before a gateway has connected').to.deep.equal([])
+  })
+
+  it('are looked for in pieces, however many share a label', () => {
+    const made = new Planner(testSettings())
+    for (let at = 0; at < 500; at++) {
+      const text = `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: o${at}, namespace: ns}\nspec: {selector: {matchLabels: {app: web, at: '${at}'}}}\n`
+      for (const object of parseConfigFile('f', text, names).objects) made.state.setConfig(`AuthorizationPolicy/ns/o${at}`, object)
+    }
+    made.advance()
+    const left = new Unselected()
+    expect([...left.read(made.snapshot, true)]).to.have.length(5)
+    expect([...left.take({ namespace: 'ns', labels: { app: 'web', at: '7' } })]).to.have.length(5)
+    expect(left.keys).to.have.length(499).and.to.not.include('AuthorizationPolicy/ns/o7')
   })
 })
