@@ -43,7 +43,7 @@ const longestMs = 900_000 * patience
  * The number of batches with failures that are run again, alone: so few may have failed because of what ran beside them. What fails then too is a failure, and
  * what did not is told apart, because faults that show only under load begin like this.
  */
-const mostAgain = 3
+const mostAgain = 6
 const timesFile = new URL('./times.json', import.meta.url)
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
 

@@ -237,6 +237,11 @@ for (const { version, path: binary } of envoyBinaries())
               [{ headers: { [name]: { exact: 'b' } } }],
             ]),
           ).replaceAll(/"headers-(\d+)"/g, (_, index) => `"${headerRoute(Number(index))}"`),
+          answering('own', 'own.example', [
+            [{ headers: { 'x-forwarded-proto': { exact: 'https' } } }],
+            [{ headers: { 'x-forwarded-proto': { exact: 'http' }, 'x-user': { exact: 'a' } } }],
+            [{ headers: { 'x-request-id': {} } }],
+          ]),
           ...generated.map((matches, index) => answering(`v${index}`, hosts[index % hosts.length] as string, matches)),
         ].join('---\n'),
       )
@@ -281,6 +286,20 @@ for (const { version, path: binary } of envoyBinaries())
         const isOne = version === '1.36' || oneHeader.includes(name)
         expect([name, seen.body]).to.deep.equal([name, `${name}-${isOne ? 'joined' : 'each'}`])
         expect([name, routeOf(await explained({ host: 'headers.example', path: '/', headers }))]).to.deep.equal([name, seen.body])
+      }
+    })
+
+    it('headers that the proxy sets before it routes are there, whatever the client says of the scheme', async () => {
+      const asked: readonly Record<string, string>[] = [
+        {},
+        { 'x-user': 'a' },
+        { 'x-user': 'a', 'x-forwarded-proto': 'https' },
+        { 'x-request-id': 'own' },
+      ]
+      for (const headers of asked) {
+        const seen = await call(address, port, '/', { host: 'own.example', headers })
+        const said = await explained({ host: 'own.example', path: '/', headers: Object.entries(headers).map(([name, value]) => ({ name, value })) })
+        expect([headers, routeOf(said)]).to.deep.equal([headers, seen.body])
       }
     })
 

@@ -138,6 +138,16 @@ describe('explain of requests by TLS', () => {
     expect([code, stdout.split('\n')[1]]).to.deep.equal([0, 'ROUTED: it is sent to plain.example; the proxy there lets it in'])
   })
 
+  it('takes neither a port nor a path for a host', async () => {
+    for (const target of ['443', '/exact']) {
+      const { code, stderr } = await runCommand(['explain', 'web-0', target], service.env)
+      expect([code, stderr]).to.deep.equal([
+        255,
+        `Error: "${target}" is neither a host, nor a URL of http or https, nor a resource: the type of a resource is given by --type\n`,
+      ])
+    }
+  })
+
   it('takes the server name of the URL, not that of a header host', async () => {
     expect((await explained('a', '--header', 'host:c.example')).stdout).to.contain('AuthorizationPolicy ns/of-edge')
     expect((await explained('c', '--header', 'host:a.example')).code).to.equal(0)

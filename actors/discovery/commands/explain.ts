@@ -100,7 +100,9 @@ interface AskedRequest {
 
 /** Returns the request that a URL or host means. Throws an Error for what is neither. */
 function requestTo(target: string, { method, header, sni, 'source-ip': sourceIp }: Flags): AskedRequest {
-  const url = URL.parse(/^[a-z]+:\/\//i.test(target) ? target : `http://${target}`)
+  // A URL takes a number for an address, and a path without a host for one with its first part as the host.
+  const isHost = !/^(\d*$|\/)/.test(target)
+  const url = isHost ? URL.parse(/^[a-z]+:\/\//i.test(target) ? target : `http://${target}`) : null
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     throw new Error(
       `${JSON.stringify(target.slice(0, 100))} is neither a host, nor a URL of http or https, nor a resource: the type of a resource is given by --type`,

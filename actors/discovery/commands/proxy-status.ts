@@ -107,7 +107,8 @@ function complaints({ name, refusals, types, missingSecrets }: Row): string[] {
     ...refusals.flatMap((refusal) => ['', ...refusalLines(name, refusal)]),
     ...unnamed.flatMap(({ typeUrl, error }) => ['', `${oneLine(name)} refused ${shortType(typeUrl)}: ${oneLine(error)}`]),
     ...missingSecrets.map(
-      (secret) => `${oneLine(name)} asks for ${oneLine(secret)}, which does not exist for it: listeners and clusters that need it refuse connections, or go on with what it was sent before`,
+      (secret) =>
+        `${oneLine(name)} asks for ${oneLine(secret)}, which does not exist for it: listeners and clusters that need it refuse connections, or go on with what it was sent before`,
     ),
     ...silent.map(({ typeUrl, waitingMs }) => `${oneLine(name)} has not answered ${shortType(typeUrl)} for ${span(waitingMs ?? 0)}`),
   ]

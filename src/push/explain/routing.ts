@@ -110,12 +110,23 @@ function isFor(leadsTo: LeadsTo, names: readonly string[], host: string, sent: S
 
 type Manager = Extract<LeadsTo, { readonly kind: 'http' }>['manager']
 
+/** The headers of a request with those that the connection manager sets before it routes, and whose values are known. A gateway does not believe its client about the scheme. */
+function withOwnHeaders(
+  { headers, scheme }: SentRequest,
+  { useRemoteAddress, xffNumTrustedHops, generateRequestId }: Manager,
+): SentRequest['headers'] {
+  const isBelieved = !useRemoteAddress || xffNumTrustedHops > 0
+  return {
+    ...(generateRequestId !== false && { 'x-request-id': ['(made by Envoy)'] }),
+    ...{ 'x-forwarded-proto': [scheme] },
+    ...headers,
+    ...(!isBelieved && { 'x-forwarded-proto': [scheme] }),
+  }
+}
+
 /** A request as the routes of a connection manager see it. */
-function asRouted(
-  request: SentRequest,
-  { normalizePath: normalizes, mergeSlashes, pathWithEscapedSlashesAction, stripTrailingHostDot }: Manager,
-  joins: boolean,
-): RoutedRequest {
+function asRouted(request: SentRequest, manager: Manager, joins: boolean): RoutedRequest {
+  const { normalizePath: normalizes, mergeSlashes, pathWithEscapedSlashesAction, stripTrailingHostDot } = manager
   const [, path = '/', query = ''] = /^([^?#]*)\??([^#]*)/.exec(request.path) ?? []
   const decodes = Number(pathWithEscapedSlashesAction) === 4
   const normalization = !normalizes ? 'NONE' : decodes ? 'DECODE_AND_MERGE_SLASHES' : mergeSlashes ? 'MERGE_SLASHES' : 'BASE'
@@ -123,7 +134,7 @@ function asRouted(
     ...{ method: request.method, scheme: request.scheme, query },
     authority: stripTrailingHostDot ? request.host.replace(/\.(:\d+)?$/, '$1') : request.host,
     path: normalizePath(path, normalization),
-    ...{ headers: request.headers, joinsValues: joins },
+    ...{ headers: withOwnHeaders(request, manager), joinsValues: joins },
   }
 }
 
