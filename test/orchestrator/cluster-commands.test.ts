@@ -92,7 +92,7 @@ describe('commands with --cluster', function () {
       [['proxy-status', 'client'], /^Proxy: +client\.shop\nStatus: +SYNCED\n/, /^1 proxy: 1 SYNCED\n$/],
       [['proxy-config', 'clusters', 'client', '--name', 'kubernetes'], /outbound\|443\|\|kubernetes\.default\.svc\.cluster\.local\n/, /^$/],
       [['proxy-config', 'secrets', 'client'], /^client\.shop asks/, /^$/],
-      [['explain', 'client', 'https://kubernetes.default:443/'], /^GET https:\/\/kubernetes\.default:443\/ from client\.\S+\nROUTED/, /^$/],
+      [['explain', 'client', 'https://kubernetes.default:443/'], /^GET https:\/\/kubernetes\.default\/ from client\.\S+\nROUTED/, /^$/],
       [['authz', 'client', '--port', '80'], /^ALLOWED/, /^$/],
       [['diff', change], /added: VirtualService shop\/a/, /^/],
       [['config', '--running', '--changed'], new RegExp(`POD_NAME +${names[0]} `), new RegExp(`^answered by replica ${names[0]}\n$`)],
