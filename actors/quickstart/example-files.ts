@@ -103,18 +103,27 @@ export function newDirectory(given: string): string {
   return path
 }
 
-/** Copies the example into a directory, with its ports replaced. */
+/** The flags of discovery whose defaults are ports of the example. */
+const flagsByPort = { grpcAddr: 15010, secureGRPCAddr: 15012, httpAddr: 8080, monitoringAddr: 15014 }
+const discoveryCommand = "pilot-discovery discovery --registries '' --configDir mesh"
+
+/** Copies the example into a directory, with its ports replaced, in the command that starts discovery by hand too. */
 export async function copyExample(directory: string, replaced: ReadonlyMap<number, number>): Promise<void> {
   const from = join(packageFolder(), example)
   // Without the state of commands that were run there.
   cpSync(from, directory, { recursive: true, filter: (path) => !/[\\/]var$/.test(path) })
+  const flags = Object.entries(flagsByPort).flatMap(([flag, port]) =>
+    (replaced.get(port) ?? port) === port ? [] : ` --${flag} :${replaced.get(port)}`,
+  )
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
     const path = join(directory, name)
     if (!statSync(path).isFile()) continue
     const text = await readBoundedFile(path)
     writeFileSync(
       path,
-      text.replace(/(?<![\d.])\d{4,5}(?![\d.])/g, (port) => String(replaced.get(Number(port)) ?? port)),
+      text
+        .replace(/(?<![\d.])\d{4,5}(?![\d.])/g, (port) => String(replaced.get(Number(port)) ?? port))
+        .replace(discoveryCommand, (command) => command + flags.join('')),
     )
   }
 }

@@ -1,7 +1,10 @@
 /** The ports of the quickstart. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
-import { choosePorts, takenLine } from '../../actors/quickstart/example-files.ts'
+import { choosePorts, copyExample, takenLine } from '../../actors/quickstart/example-files.ts'
 import { freePorts } from '../../bench/ports.ts'
 
 describe('the ports of the quickstart', () => {
@@ -15,6 +18,26 @@ describe('the ports of the quickstart', () => {
         .and.not.include(first + 1)
     } finally {
       taken.close()
+    }
+  })
+
+  it('are in the command that starts discovery by hand, where they are others than its defaults', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'mesh-quickstart-'))
+    const commandWith = async (ports: readonly (readonly [number, number])[]) => {
+      await copyExample(directory, new Map(ports))
+      return readFileSync(join(directory, 'README.md'), 'utf8').match(/^npx pilot-discovery discovery .*$/m)?.[0]
+    }
+    const command = "npx pilot-discovery discovery --registries '' --configDir mesh"
+    try {
+      expect(await commandWith([[15_010, 15_010]])).to.equal(command)
+      expect(
+        await commandWith([
+          [15_010, 20_001],
+          [8080, 20_000],
+        ]),
+      ).to.equal(`${command} --grpcAddr :20001 --httpAddr :20000`)
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
     }
   })
 
