@@ -44,6 +44,7 @@ export class OtherReplicas {
   readonly #live: LiveReplicas
   readonly #ask: typeof askReplica
   #others: PresenceAnswer = []
+  #isListed = false
   #underWay = 0
 
   constructor(parts: OtherReplicasParts) {
@@ -59,12 +60,18 @@ export class OtherReplicas {
 
   /** Takes a list of the Leases of all replicas, which was asked for at `askedAt`. Times are monotonic milliseconds. */
   listed(leases: PresenceAnswer, askedAt: number, now: number): void {
+    this.#isListed = true
     this.#live.listed(leases, [], askedAt, now)
     const { own, revision } = this.#parts
     const places = this.#places(leases)
     this.#others = leases
       .filter(({ name, address = '', revision: of = '' }) => name !== own && of === revision && this.#changedAt(name) >= (places.get(address) ?? 0))
       .sort((one, other) => (one.name < other.name ? -1 : 1))
+  }
+
+  /** Whether the Leases have been listed: before that no other replica is known. */
+  get isListed(): boolean {
+    return this.#isListed
   }
 
   /** Whether the Lease of a replica has not been renewed for so long that its proxies are elsewhere. */

@@ -7,7 +7,7 @@ import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { remoteSources } from '../given/sources.ts'
-import { HeldElsewhere } from './held-elsewhere.ts'
+import { type AskHeld, HeldElsewhere } from './held-elsewhere.ts'
 
 /** A cluster that may be waited for. */
 export interface AwaitedCluster {
@@ -27,7 +27,7 @@ export interface AwaitedClustersParts {
   readonly timeoutMs: number
   readonly heldMs: number
   /** Asks the other replicas for the clusters that those of them have that are ready; absent: there are none. */
-  readonly heldElsewhere?: (() => Promise<readonly string[]>) | undefined
+  readonly heldElsewhere?: AskHeld | undefined
   readonly log: ScopedLogger
   readonly metrics: MetricRegistry
   /** The clusters that are followed. */
@@ -128,7 +128,7 @@ export class AwaitedClusters {
   }
 
   #isHeld(cluster: AwaitedCluster): boolean {
-    return this.#mayBeHeld(cluster) && this.#elsewhere.has(cluster.remote.id)
+    return this.#mayBeHeld(cluster) && this.#elsewhere.has(cluster.remote.id) !== 'no'
   }
 
   #giveUp(cluster: AwaitedCluster): void {
@@ -143,16 +143,15 @@ export class AwaitedClusters {
     )
   }
 
-  /** The clusters that are waited for because other replicas have them. */
+  /** The clusters that are waited for because other replicas have them, or may have them. */
   #waiting(): readonly string[] {
-    const bound = `for ${this.#parts.heldMs / 1000} s at most (MESHD_HELD_CLUSTER_TIMEOUT)`
-    return this.#parts
-      .followed()
-      .flatMap((cluster) =>
-        !cluster.wasHeard && this.#isHeld(cluster)
-          ? `cluster ${cluster.remote.id} has not been read whole yet (Secret ${cluster.remote.secret}), and ready replicas have it: this one is not ready before it has, ${bound}`
-          : [],
-      )
+    const waits = `this one is not ready before it has, for ${this.#parts.heldMs / 1000} s at most (MESHD_HELD_CLUSTER_TIMEOUT)`
+    return this.#parts.followed().flatMap((cluster) => {
+      if (cluster.wasHeard || !this.#isHeld(cluster)) return []
+      const { id, secret } = cluster.remote
+      const why = this.#elsewhere.has(id) === 'yes' ? 'ready replicas have it' : 'replicas that have not answered may have it'
+      return `cluster ${id} has not been read whole yet (Secret ${secret}), and ${why}: ${waits}`
+    })
   }
 
   /** Tells of clusters that are waited for from now on. */

@@ -19,6 +19,7 @@ import { type AwaitedCluster, AwaitedClusters } from './awaited-clusters.ts'
 import { ClusterApi, type RequestSettings } from './cluster-api.ts'
 import { ClusterIdentities, type UidOf } from './cluster-identities.ts'
 import { FollowedSecrets } from './followed-secrets.ts'
+import type { AskHeld } from './held-elsewhere.ts'
 import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /**
@@ -41,7 +42,7 @@ export interface RemoteClustersParts {
   readonly timeoutMs: number
   readonly heldMs: number
   /** Asks the other replicas for the clusters that those of them have that are ready; absent: there are none. */
-  readonly heldElsewhere?: (() => Promise<readonly string[]>) | undefined
+  readonly heldElsewhere?: AskHeld | undefined
   readonly settings: RequestSettings
   readonly log: Logger
   readonly metrics: MetricRegistry
