@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { type AskHeld, HeldElsewhere } from '../../../actors/discovery/cluster/held-elsewhere.ts'
 
 /** What is said of the clusters `far` and `other` after one answer. */
-async function after(ask: AskHeld | undefined): Promise<readonly string[]> {
+async function saidOf(ask: AskHeld | undefined): Promise<readonly string[]> {
   let answered = () => {}
   const settled = new Promise<void>((resolve) => (answered = resolve))
   const held = new HeldElsewhere(ask, answered)
@@ -12,12 +12,12 @@ async function after(ask: AskHeld | undefined): Promise<readonly string[]> {
 
 describe('clusters that other replicas have', () => {
   it('are those of the answers where all have answered', async () => {
-    expect(await after(async () => ({ ids: ['far'], isWhole: true }))).to.deep.equal(['yes', 'no'])
-    expect(await after(undefined), 'without other replicas').to.deep.equal(['no', 'no'])
+    expect(await saidOf(async () => ({ ids: ['far'], isWhole: true }))).to.deep.equal(['yes', 'no'])
+    expect(await saidOf(undefined), 'without other replicas').to.deep.equal(['no', 'no'])
   })
 
   it('may be any where one has not answered: silence is no answer', async () => {
-    expect(await after(async () => ({ ids: ['far'], isWhole: false }))).to.deep.equal(['yes', 'maybe'])
-    expect(await after(() => Promise.reject(new Error('nobody answers')))).to.deep.equal(['maybe', 'maybe'])
+    expect(await saidOf(async () => ({ ids: ['far'], isWhole: false }))).to.deep.equal(['yes', 'maybe'])
+    expect(await saidOf(() => Promise.reject(new Error('nobody answers')))).to.deep.equal(['maybe', 'maybe'])
   })
 })
