@@ -104,7 +104,8 @@ export function newDirectory(given: string): string {
 }
 
 /** The flags of discovery whose defaults are ports of the example. */
-const flagsByPort = { grpcAddr: 15010, secureGRPCAddr: 15012, httpAddr: 8080, monitoringAddr: 15014 }
+const { plain, secured, pages, monitoring } = exampleAddresses['127.0.0.1']
+const flagsByPort = { grpcAddr: plain, secureGRPCAddr: secured, httpAddr: pages, monitoringAddr: monitoring }
 const discoveryCommand = "pilot-discovery discovery --registries '' --configDir mesh"
 
 /** Copies the example into a directory, with its ports replaced, in the command that starts discovery by hand too. */

@@ -14,7 +14,7 @@ import type { distrustFlags, exportFlags, importFlags, ledgerFlags, outputFlag, 
 import { authorityText, blockersText, distrustText, ledgerText } from './ca-text.ts'
 import type { FlagValues } from './flags.ts'
 import { printAnswer } from './folding.ts'
-import { print } from './print.ts'
+import { print, printJson } from './print.ts'
 
 /** A certificate authority: that of the server, or the stored state. */
 export interface Authority {
@@ -79,7 +79,7 @@ export interface CaAccess {
 
 /** Prints an answer for programs, or its text. */
 function printAs<Answer>(asJson: boolean, answer: Answer, text: (answer: Answer) => string): void {
-  if (asJson) print(JSON.stringify(answer, null, 2))
+  if (asJson) printJson(answer)
   else printAnswer(text(answer))
 }
 
@@ -148,7 +148,7 @@ export async function rotate(access: CaAccess, { 'dry-run': isDry, force, ...fla
     return printAs(asJson, status.rotation, () => blockersText(status))
   }
   const answer = await serverOr(access, 'change', (authority) => authority.rotate(force))
-  if (asJson) print(JSON.stringify(answer, null, 2))
+  if (asJson) printJson(answer)
   else if ('refused' in answer) printAnswer(answer.status ? blockersText(answer.status) : 'No authority is in force.')
   else
     print(

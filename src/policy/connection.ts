@@ -1,5 +1,4 @@
 /** Whether a sidecar takes a described connection, by the mode of mutual TLS of its port (docs/resources.md, A2, L10, L11). */
-
 import type { DescribedRequest } from '../../protocols/messages/described-request.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { type PeerAuthentication, portsNamed, type WorkloadPolicies, workloadMode } from '../snapshot/policies.ts'

@@ -1,8 +1,8 @@
 /** What proxies of the destination do with a request, by their mutual TLS and policies: what `authz` of each says, with the identity of the caller. */
-
 import { isIPv6 } from 'node:net'
 import type { DescribedRequest } from '../../../protocols/messages/described-request.ts'
 import type { Arrival } from '../../../protocols/messages/explain.ts'
+import { append } from '../../../src/model/lists.ts'
 import { compare } from '../../../src/model/order.ts'
 import { nameOfNode } from '../../../src/model/proxy.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
@@ -72,11 +72,7 @@ export async function judgedDestination(sources: PageSources, caller: Proxy, arr
 function byAddress(proxies: readonly Proxy[]): Map<string, Proxy[]> {
   const found = new Map<string, Proxy[]>()
   for (const proxy of proxies)
-    for (const address of new Set([proxy.nodeId.split('~')[1] ?? '', ...(proxy.addresses ?? [])].map(canonical))) {
-      const others = found.get(address)
-      if (others) others.push(proxy)
-      else found.set(address, [proxy])
-    }
+    for (const address of new Set([proxy.nodeId.split('~')[1] ?? '', ...(proxy.addresses ?? [])].map(canonical))) append(found, address, proxy)
   return found
 }
 

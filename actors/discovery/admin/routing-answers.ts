@@ -60,8 +60,11 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const domain = dnsDomainOf(nodeId, namespace)
   const isGateway = nodeId.startsWith('router~')
   const sent = await sources.explanations.route({ request, resources, namespace, domain, isGateway, envoy, missingSecrets })
-  const read = withUnreadBytes(sent, await protocolsOf(sources, proxy, sent))
-  const { tried, arrivals, protocol, assumed, ...routing } = withUnhealthyEntries(read, await unhealthyOf(sources, proxy, read), sees)
+  const sentTo = sent.arrivals.map(({ cluster }) => cluster)
+  const read = withUnreadBytes(sent, await ofClusters<Protocol>(sources, proxy, 'portProtocols', sentTo))
+  const empty = read.clusters.filter(({ because, endpoints }) => because !== '' && endpoints === 0).map(({ name }) => name)
+  const unhealthy = await ofClusters<UnhealthyEntries[string]>(sources, proxy, 'unhealthyEntries', empty)
+  const { tried, arrivals, protocol, assumed, ...routing } = withUnhealthyEntries(read, unhealthy, sees)
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
@@ -82,24 +85,16 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   }
 }
 
-/** The protocols of the ports that a request is sent to, by cluster; of none where a replica of an earlier version is asked. */
-async function protocolsOf(sources: PageSources, proxy: Placed<ConnectionStatus>, { arrivals }: Routing): Promise<Record<string, Protocol>> {
-  if (arrivals.length === 0) return {}
-  const clusters = arrivals.map(({ cluster }) => cluster)
-  return sources.ofProxy('portProtocols', proxy, clusters).then(
-    (protocols) => protocols as Record<string, Protocol>,
-    () => ({}),
-  )
-}
-
-/** The WorkloadEntries that take no traffic of clusters without endpoints; of none where a replica of an earlier version is asked. */
-async function unhealthyOf(sources: PageSources, proxy: Placed<ConnectionStatus>, { clusters }: Routing): Promise<UnhealthyEntries> {
-  const empty = clusters.filter(({ because, endpoints }) => because !== '' && endpoints === 0).map(({ name }) => name)
-  if (empty.length === 0) return {}
-  return sources.ofProxy('unhealthyEntries', proxy, empty).then(
-    (entries) => entries as UnhealthyEntries,
-    () => ({}),
-  )
+/** What the push queue of a proxy says of clusters, by cluster; nothing where it is at a replica of an earlier version. */
+async function ofClusters<Said>(
+  sources: PageSources,
+  proxy: Placed<ConnectionStatus>,
+  question: 'portProtocols' | 'unhealthyEntries',
+  clusters: readonly string[],
+): Promise<Readonly<Record<string, Said>>> {
+  if (clusters.length === 0) return {}
+  const said = await sources.ofProxy(question, proxy, clusters).catch(() => undefined)
+  return (said ?? {}) as Readonly<Record<string, Said>>
 }
 
 /** What is said where policies of a gateway are on the address of the client, and it was not given. */

@@ -74,9 +74,9 @@ export class FollowedSecrets {
     return !this.#turn && remoteSecretLabels.every((label) => this.#listed.has(label))
   }
 
-  /** Whether the role does not permit to read the Secrets. */
-  get isForbidden(): boolean {
-    return [...this.#troubles.values()].some(({ isForbidden }) => isForbidden)
+  /** Whether it is known which clusters there are, as far as the role permits to read the Secrets. */
+  get isKnown(): boolean {
+    return this.isListed || [...this.#troubles.values()].some(({ isForbidden }) => isForbidden)
   }
 
   /** Why the Secrets cannot be read. */

@@ -94,7 +94,7 @@ export class RemoteClusters {
     this.#awaited = new AwaitedClusters({
       ...{ timeoutMs, heldMs, heldElsewhere, log, metrics },
       followed: () => [...this.#running.values()],
-      isKnown: () => this.#secrets.isListed || this.#secrets.isForbidden,
+      isKnown: () => this.#secrets.isKnown,
     })
     this.#secrets = new FollowedSecrets({
       ...{ namespace, own, api, log, auditMs, turnMs },
@@ -140,7 +140,7 @@ export class RemoteClusters {
     const { cluster = '' } = question
     const running = this.#running.get(cluster)
     if (running) return running.reviews.answers.reviewToken(question, asking)
-    const unavailable = !this.#secrets.isListed && !this.#secrets.isForbidden
+    const unavailable = !this.#secrets.isKnown
     const reason = unavailable ? 'which clusters there are is not known yet' : 'no remote secret that can be read names it'
     return Promise.resolve({ refused: `the call is for the cluster ${described(cluster)} (metadata clusterid): ${reason}`, unavailable })
   }

@@ -151,12 +151,15 @@ function names(state: TypeState, secret: string): boolean {
   const before = known.get(secret)
   if (before !== undefined) return before
   // `SdsSecretConfig.name`
-  const field = textField(1, secret)
-  let isThere = false
-  for (const { chunks } of state.entries()) if (!isThere) isThere = chunks.some((chunk) => chunk.includes(field))
+  const isThere = hasBytes(state, textField(1, secret))
   if (known.size >= most.known) known.clear()
   known.set(secret, isThere)
   return isThere
+}
+
+function hasBytes(state: TypeState, bytes: Buffer): boolean {
+  for (const { chunks } of state.entries()) if (chunks.some((chunk) => chunk.includes(bytes))) return true
+  return false
 }
 
 function statusOf(connection: Connection, catalog: Pick<Catalog, 'typeState'>, digest: string): ConnectionStatus {

@@ -9,7 +9,7 @@ import type { Arrival, RoutedCluster } from '../../../protocols/messages/explain
 import { count } from '../../model/counts.ts'
 import { isSniName, outboundCluster } from '../../xds/names.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import { type SentResources, sentBefore } from './sent-resources.ts'
+import { missingText, type SentResources } from './sent-resources.ts'
 import { secretsOf, type WeightedCluster } from './taken-connection.ts'
 
 /** Says of a cluster how it is reached, and why it cannot be. `isRedirected`: the connection has an original destination. */
@@ -23,7 +23,7 @@ export function routedCluster({ name, weight }: WeightedCluster, sent: SentResou
   const isLost = isPassedOn(cluster) && !isRedirected
   const sockets = endpoints.length === 0 ? [cluster.transportSocket] : endpoints.map((endpoint) => socketTo(cluster, endpoint))
   const missing = sent.missing(sockets.flatMap((socket) => secretsOf(tlsIn(socket)?.commonTlsContext)))
-  const unsecured = missing.length === 0 ? '' : withoutSecrets(missing)
+  const unsecured = missing.length === 0 ? '' : `TLS to it cannot begin: ${missingText(missing, 'DestinationRule')}`
   const because = isLost ? withoutAddress : isResolved && endpoints.length === 0 ? emptiness(name, sent) : unsecured
   return { name, weight, tls: tlsOf(cluster, endpoints), endpoints: endpoints.length, healthy, because }
 }
@@ -60,10 +60,6 @@ const isPassedOn = ({ clusterDiscoveryType, lbConfig }: Cluster): boolean =>
 /** The reason where such a cluster has nowhere to pass a connection on to. */
 const withoutAddress =
   'the connection was opened to the proxy itself, to a port from which nothing is redirected, so there is no other address to pass it on to'
-
-/** The reason where the TLS to a cluster cannot begin. */
-const withoutSecrets = (names: readonly string[]): string =>
-  `TLS to it cannot begin: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the DestinationRule); ${sentBefore}`
 
 /** The endpoints of a cluster: its own, or those that the proxy was sent for it; undefined where it finds them by itself. */
 function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignment | undefined {

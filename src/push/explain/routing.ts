@@ -14,7 +14,7 @@ import { hostFor, type JudgedRoute, joinsValues, judged, type RoutedRequest } fr
 import { onTheWay, type Passed, requestSentOn } from './on-the-way.ts'
 import { endpointsOf, isOwnTls, routedCluster } from './routed-cluster.ts'
 import { connectionOf } from './sent-connection.ts'
-import { SentResources, sentBefore } from './sent-resources.ts'
+import { missingText, SentResources } from './sent-resources.ts'
 import {
   isCatchAll,
   isPlain,
@@ -67,7 +67,7 @@ export function routing(input: RoutingInput): Routing {
   }
   if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
   const missing = asked.isTls ? sent.missing(secretsOfChain(chain)) : []
-  if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: withoutSecrets(missing) }
+  if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: `the TLS handshake fails: ${missingText(missing, 'Gateway')}` }
   if (asked.isTls && leadsTo.kind === 'http' && isPlain(chain)) return { ...at, status: 0, decidedBy: 'listener', reason: plainPort(asked.port) }
   if (leadsTo.kind === 'unknown')
     return { ...at, status: 200, decidedBy: 'unknown', reason: `what the filter ${leadsTo.filter} does is not known here` }
@@ -87,9 +87,6 @@ export function routing(input: RoutingInput): Routing {
 
 const presentsCertificate =
   'the TLS of the port: the client is taken to present a certificate that the proxy accepts; connections of clients without one are closed'
-
-const withoutSecrets = (names: readonly string[]): string =>
-  `the TLS handshake fails: ${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the Gateway); ${sentBefore}`
 
 const plainPort = (port: number): string => `port ${port} is plain text: the proxy reads requests of http there, and none by TLS (https)`
 

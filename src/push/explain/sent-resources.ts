@@ -5,8 +5,9 @@ import type { RoutingInput } from '../../../protocols/messages/explain.ts'
 import { resourceIn } from '../../xds/resource-element.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 
-/** What is said beside missing secrets: an Envoy keeps what it has. */
-export const sentBefore = 'one that was sent to the proxy before it was removed stays in use there'
+/** What is said of missing secrets that `tls.credentialName` of a kind names. An Envoy keeps what it has. */
+export const missingText = (names: readonly string[], kind: 'Gateway' | 'DestinationRule'): string =>
+  `${names.join(', ')} does not exist, or lacks what is needed, or the gateway may not read it (tls.credentialName of the ${kind}); one that was sent to the proxy before it was removed stays in use there`
 
 /** The resources of a proxy by type and name. */
 export class SentResources {

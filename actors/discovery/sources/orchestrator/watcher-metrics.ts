@@ -28,7 +28,8 @@ export class WatcherMetrics {
   readonly #auditFailures: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
   readonly #withoutPods: Counter | undefined
-  readonly #of: string
+  /** The label of a kind. */
+  readonly #labelOf: (kind: string) => { readonly kind: string }
   /** What counts an event, by kind and event. */
   readonly #counts = new Map<string, () => void>()
   readonly #cluster: ClusterRegistry | undefined
@@ -40,7 +41,8 @@ export class WatcherMetrics {
    * for the own cluster.
    */
   constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry | undefined, of = '') {
-    this.#of = of
+    const labelOf = (kind: string) => ({ kind: `${kind}${of}` })
+    this.#labelOf = labelOf
     const registers = [registry]
     const labelNames = ['kind'] as const
     this.#events =
@@ -96,7 +98,7 @@ export class WatcherMetrics {
       collect() {
         const oldest = new Map<string, number>()
         for (const { kind, age } of followed()) if (age !== undefined) oldest.set(kind, Math.max(age, oldest.get(kind) ?? 0))
-        for (const [kind, age] of oldest) this.set({ kind: `${kind}${of}` }, age / 1000)
+        for (const [kind, age] of oldest) this.set(labelOf(kind), age / 1000)
       },
     })
     new Gauge({
@@ -106,7 +108,7 @@ export class WatcherMetrics {
       registers,
       collect() {
         const kinds = followed()
-        for (const { kind } of kinds) this.set({ kind: `${kind}${of}` }, kinds.some((each) => each.kind === kind && each.isStale) ? 1 : 0)
+        for (const { kind } of kinds) this.set(labelOf(kind), kinds.some((each) => each.kind === kind && each.isStale) ? 1 : 0)
       },
     })
   }
@@ -134,15 +136,15 @@ export class WatcherMetrics {
   }
 
   failed(kind: string): void {
-    this.#failures.inc({ kind: `${kind}${this.#of}` })
+    this.#failures.inc(this.#labelOf(kind))
   }
 
   auditFailed(kind: string): void {
-    this.#auditFailures.inc({ kind: `${kind}${this.#of}` })
+    this.#auditFailures.inc(this.#labelOf(kind))
   }
 
   audited(kind: string, missed: number): void {
-    this.#audits.inc({ kind: `${kind}${this.#of}` })
-    this.#repairs.inc({ kind: `${kind}${this.#of}` }, missed)
+    this.#audits.inc(this.#labelOf(kind))
+    this.#repairs.inc(this.#labelOf(kind), missed)
   }
 }
