@@ -45,6 +45,9 @@ describe('hostile tenants and registration', () => {
     cluster.apply(...['mesh-system', 'shop', 'bad'].map((name) => `{apiVersion: v1, kind: Namespace, metadata: {name: ${name}}}`))
     const accounts = ['shop', 'bad'].map((namespace) => `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: ${namespace}}}`)
     cluster.apply(...accounts, group('shop'), group('bad'))
+    // An entry has the labels of its group twice: it is larger than what the store takes, and the group is not.
+    const labels = Object.fromEntries(Array.from({ length: 8000 }, (_, number) => [`label-${number}`.padEnd(60, 'x'), 'y'.repeat(60)]))
+    cluster.kubectl(['replace', '-f', '-'], group('bad', { metadata: { labels } }))
     const kubeconfig = cluster.roleConfig()
     cluster.apply(manifest('optional/registration.yaml'))
     const env = { PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: 'true', PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: 'true' }
@@ -56,16 +59,12 @@ describe('hostile tenants and registration', () => {
   })
 
   it('have machines of their own refused alone whose entries the store does not take', async () => {
-    // The entry has the labels twice.
-    const labels = Object.fromEntries(Array.from({ length: 8000 }, (_, number) => [`label-${number}`.padEnd(60, 'x'), 'y'.repeat(60)]))
-    cluster.kubectl(['replace', '-f', '-'], group('bad', { metadata: { labels } }))
     const large = join('bad', '10.8.0.1')
     await until('the refusal', () => large.closed !== undefined)
     expect([large.closed?.code, large.closed?.details.includes('request is too large')]).to.deep.equal([status.failedPrecondition, true])
     join('shop', '10.9.0.1')
     await registered('shop', '10.9.0.1')
     discovery.service.output.lacks(/WorkloadEntries cannot be written/)
-    cluster.kubectl(['replace', '-f', '-'], group('bad'))
   })
 
   it('who say of a thousand entries that this replica keeps them delay no machine of others until all of these are marked', async () => {
