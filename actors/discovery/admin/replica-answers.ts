@@ -19,7 +19,7 @@ import { ownPushes } from './push-answers.ts'
 import { type AnswerReplica, noSuchQuestion } from './replica-port.ts'
 
 /** The questions about a proxy that are passed on to the push queue. */
-const ofProxy = ['explain', 'routeFields', 'portProtocols', 'unhealthyEntries', 'sidecarInForce', 'sidecarScope']
+const ofProxy = ['explain', 'routeFields', 'portProtocols', 'unhealthyEntries', 'lostEndpoints', 'sidecarInForce', 'sidecarScope']
 
 /** Returns what answers questions of replicas. `load`: the load of this one. */
 export function replicaAnswers(sources: PageSources, load: () => Promise<ReplicaLoad>): AnswerReplica {

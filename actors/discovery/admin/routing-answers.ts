@@ -5,6 +5,7 @@ import type { Routing } from '../../../protocols/messages/explain.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { serverNameOf } from '../../../src/push/explain/asked-host.ts'
+import { type LostEndpoints, withLostEndpoints } from '../../../src/push/explain/lost-endpoints.ts'
 import type { RouteFields } from '../../../src/push/explain/route-fields.ts'
 import { connectionOf } from '../../../src/push/explain/sent-connection.ts'
 import { type UnhealthyEntries, withUnhealthyEntries } from '../../../src/push/explain/unhealthy-entries.ts'
@@ -64,7 +65,8 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const read = withUnreadBytes(sent, await ofClusters<Protocol>(sources, proxy, 'portProtocols', sentTo))
   const empty = read.clusters.filter(({ because, endpoints }) => because !== '' && endpoints === 0).map(({ name }) => name)
   const unhealthy = await ofClusters<UnhealthyEntries[string]>(sources, proxy, 'unhealthyEntries', empty)
-  const { tried, arrivals, protocol, assumed, ...routing } = withUnhealthyEntries(read, unhealthy, sees)
+  const lost = await ofClusters<LostEndpoints[string]>(sources, proxy, 'lostEndpoints', empty)
+  const { tried, arrivals, protocol, assumed, ...routing } = withLostEndpoints(withUnhealthyEntries(read, unhealthy, sees), lost, sees)
   const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
@@ -89,7 +91,7 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
 async function ofClusters<Said>(
   sources: PageSources,
   proxy: Placed<ConnectionStatus>,
-  question: 'portProtocols' | 'unhealthyEntries',
+  question: 'portProtocols' | 'unhealthyEntries' | 'lostEndpoints',
   clusters: readonly string[],
 ): Promise<Readonly<Record<string, Said>>> {
   if (clusters.length === 0) return {}

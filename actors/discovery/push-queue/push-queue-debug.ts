@@ -206,8 +206,9 @@ function stateAnswers(planner: Planner, lists: Listings) {
 
 /** Answers about where one proxy sends requests. They are undefined when no proxy has the connection. */
 function routingAnswers(planner: Planner) {
+  const classOf = (connection: string) => planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
   const viewOf = (connection: string) => {
-    const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+    const found = classOf(connection)
     return found && planner.builder.view(found.viewKey)
   }
   return {
@@ -231,6 +232,12 @@ function routingAnswers(planner: Planner) {
       const view = viewOf(connection)
       const { unhealthyEntries } = await import('../../../src/push/explain/unhealthy-entries.ts')
       return view && unhealthyEntries(view, clusters, (key) => planner.state.object(key))
+    },
+    /** Why clusters of a proxy lack endpoints that their services have, by cluster. */
+    lostEndpoints: async (connection: string, clusters: readonly string[]) => {
+      const found = classOf(connection)
+      const { lostEndpoints } = await import('../../../src/push/explain/lost-endpoints.ts')
+      return found && lostEndpoints(planner.builder.view(found.viewKey), found.traits, planner.snapshot, clusters)
     },
   }
 }

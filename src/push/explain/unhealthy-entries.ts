@@ -4,6 +4,7 @@ import type { Routing } from '../../../protocols/messages/explain.ts'
 import { configKey } from '../../config/kinds.ts'
 import { count } from '../../model/counts.ts'
 import type { View } from '../../snapshot/view.ts'
+import { withReasons } from './empty-clusters.ts'
 import { partsOf } from './routed-cluster.ts'
 
 /** The maximum number of entries that are named. */
@@ -46,13 +47,7 @@ function conditionOf({ healthy, healthMessage = '' }: Pick<ConfigObject, 'health
 
 /** A routing with the unhealthy entries of the clusters that have no endpoint. Entries of namespaces that the caller does not see are counted alone. */
 export function withUnhealthyEntries(routing: Routing, found: UnhealthyEntries, sees: (namespace: string) => boolean): Routing {
-  const whys = new Map(Object.entries(found).map(([cluster, entries]) => [cluster, toldOf(entries, sees)]))
-  const clusters = routing.clusters.map((each) => {
-    const why = whys.get(each.name)
-    return why === undefined ? each : { ...each, because: `${each.because}: ${why}` }
-  })
-  const reasons = [...new Set(clusters.filter(({ name }) => whys.has(name)).map(({ name }) => whys.get(name) as string))]
-  return reasons.length === 0 ? routing : { ...routing, clusters, reason: `${routing.reason}: ${reasons.join('; ')}` }
+  return withReasons(routing, new Map(Object.entries(found).map(([cluster, entries]) => [cluster, toldOf(entries, sees)])))
 }
 
 function toldOf({ all, entries }: UnhealthyEntries[string], sees: (namespace: string) => boolean): string {
