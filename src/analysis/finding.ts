@@ -198,6 +198,12 @@ export const codes = {
     'a WorkloadEntry or WorkloadGroup that no ServiceEntry and no Service selects',
     'correct its labels or a selector, unless it only calls others',
   ),
+  MESH0016: row(
+    'NotPassedOn',
+    'info',
+    'services that callers of other networks do not reach, because a gateway of the network does not pass them on',
+    'add their hosts to the Gateway, or export them to the namespace of the gateway, unless they are meant for their own network',
+  ),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

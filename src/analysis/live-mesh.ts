@@ -40,6 +40,8 @@ export class LiveMesh {
   readonly #told = new Map<string, Told>()
   /** The Namespaces of all clusters, by name and key. */
   readonly #namespaces = new Map<string, Map<string, Resource>>()
+  /** The names of those that several clusters have. */
+  readonly #shared = new Set<string>()
   /** What sources could not use, by what they read together, and by object. */
   readonly #faults = new Map<string, readonly FaultFound[]>()
   readonly #faultsOf = new Map<string, Map<string, readonly FaultFound[]>>()
@@ -110,6 +112,10 @@ export class LiveMesh {
     const known = this.#namespaces.get(name) ?? new Map<string, Resource>()
     if (now) this.#namespaces.set(name, known.set(key, now))
     else if (known.delete(key) && known.size === 0) this.#namespaces.delete(name)
+    // Namespaces of one name are of several clusters.
+    if (known.size > 1) this.#shared.add(name)
+    else this.#shared.delete(name)
+    this.#facts.setHasOtherClusters(this.#shared.size > 0)
     const [first] = [...known].sort(([one], [other]) => (one < other ? -1 : 1))
     this.#facts.setNamespace(name, first?.[1].labels)
     this.#facts.setResource(key, now)

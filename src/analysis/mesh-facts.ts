@@ -69,6 +69,7 @@ export class MeshFacts implements World {
   /** The kinds of which not all objects were read, with the namespaces whose objects were. */
   readonly #unread = new Map<string, ReadonlySet<string>>()
   #clusters: readonly string[] = []
+  #hasOtherClusters = false
   /** The number of workloads other than entries. */
   #counted = 0
   #touched = new Set<string>()
@@ -133,6 +134,12 @@ export class MeshFacts implements World {
 
   setClusters(clusters: readonly string[]): void {
     this.#clusters = clusters
+    this.#touched.add('mesh')
+  }
+
+  setHasOtherClusters(hasOtherClusters: boolean): void {
+    if (hasOtherClusters === this.#hasOtherClusters) return
+    this.#hasOtherClusters = hasOtherClusters
     this.#touched.add('mesh')
   }
 
@@ -303,6 +310,11 @@ export class MeshFacts implements World {
   get clusters(): readonly string[] {
     this.#read('mesh')
     return this.#clusters
+  }
+
+  get hasOtherClusters(): boolean {
+    this.#read('mesh')
+    return this.#hasOtherClusters
   }
 
   get knowsNamespaces(): boolean {

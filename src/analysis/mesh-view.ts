@@ -49,10 +49,12 @@ export function viewOf(
       ),
     ),
     gatewayHosts: Object.entries(networks?.networks ?? {}).flatMap(([network, { gateways = [] }]) =>
-      gateways.flatMap(({ registryServiceName: host }, index) =>
-        host ? { host, path: `networks.${network}.gateways[${index}].registryServiceName` } : [],
+      gateways.flatMap(({ registryServiceName: host, port }, index) =>
+        host ? { host, network, port, path: `networks.${network}.gateways[${index}].registryServiceName` } : [],
       ),
     ),
+    networks: Object.keys(networks?.networks ?? {}),
+    config: mesh,
     proxyImage,
   }
 }

@@ -191,6 +191,7 @@ export class OfflineMesh {
     for (const { key } of this.faults) if (key !== undefined) this.#facts.setRefused(key, true)
     this.#facts.setMesh(this.#view())
     if (this.#given.networks && !this.#hasOtherClusters) this.#facts.setClusters(this.#clusters)
+    this.#facts.setHasOtherClusters(this.#hasOtherClusters || this.#clusters.length > 1)
     return this.#facts
   }
 

@@ -5,6 +5,7 @@ import type { Workload } from '../../protocols/messages/analysis.ts'
 import { orchestratorNamespaces } from '../inject/decision.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
+import { checkPassedOn } from './network-gateways.ts'
 import { isInjectedNamespace, labelText, listed, selectorOf, someWorkload } from './references.ts'
 import { declaredPorts, servicesFor, targetOf, type WorkloadPorts } from './workload-ports.ts'
 import type { World } from './world.ts'
@@ -13,6 +14,7 @@ import type { World } from './world.ts'
 export function analyzeService(service: Service, world: World, tell: Tell): void {
   if (orchestratorNamespaces.has(service.namespace) || service.external) return
   checkProtocols(service, world, tell)
+  checkPassedOn(service, world, tell)
   const selector = selectorOf(service)
   if (!selector) return
   const isAny = someWorkload(selector, service.namespace, world)

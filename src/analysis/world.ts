@@ -2,6 +2,7 @@
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { SecretFacts, Workload } from '../../protocols/messages/analysis.ts'
 import type { KindName } from '../config/kinds.ts'
+import type { MeshConfig } from '../config/mesh-config.ts'
 import type { PatchCheck } from '../config/patch-faults.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { Meeting } from './claimants.ts'
@@ -30,8 +31,12 @@ export interface MeshView {
   readonly exportTo: { readonly services: readonly string[]; readonly virtualServices: readonly string[] }
   /** The registries that networks name, with their place in the text. */
   readonly registries: readonly { readonly name: string; readonly path: string }[]
-  /** The hosts of services that networks name as their gateways, with their place in the text. */
-  readonly gatewayHosts: readonly { readonly host: string; readonly path: string }[]
+  /** The hosts of services that networks name as their gateways, with their network and port, and their place in the text. */
+  readonly gatewayHosts: readonly { readonly host: string; readonly network: string; readonly port: number | undefined; readonly path: string }[]
+  /** The networks that the text names. */
+  readonly networks: readonly string[]
+  /** The mesh configuration, or that of none. */
+  readonly config: MeshConfig
   /** The image of sidecars that the configuration of injection gives; undefined: it is not known. */
   readonly proxyImage: string | undefined
 }
@@ -106,4 +111,6 @@ export interface World {
   isRead(kind: string, namespace?: string): boolean
   /** The clusters whose registries are known. */
   readonly clusters: readonly string[]
+  /** Whether the mesh is known to have other clusters than the own one. */
+  readonly hasOtherClusters: boolean
 }

@@ -10,9 +10,9 @@ import { hostCovers, labelsMatch } from '../model/match.ts'
 import { portOf } from '../model/workload.ts'
 import { isClusterLocal } from './cluster-local.ts'
 import type { Gateway } from './objects.ts'
-import type { MeshSnapshot, NetworkGateway, NetworkGateways, PassedOn, ServerHost } from './snapshot.ts'
+import type { MeshSnapshot, NetworkGateway, NetworkGateways, PassedOn, ServerHost, Settings } from './snapshot.ts'
 import { visibleRule } from './visibility.ts'
-import { choose } from './visible-services.ts'
+import { choose, type Visible } from './visible-services.ts'
 
 /** Returns the hosts of a server of a Gateway with their namespaces. */
 export const serverHosts = ({ hosts }: GatewayServer, { namespace }: Gateway): readonly ServerHost[] =>
@@ -38,7 +38,7 @@ export const passingGateways = (gateways: readonly Gateway[]): readonly Gateway[
  */
 export function passedOnBy(
   service: Service,
-  endpoints: readonly Endpoint[],
+  endpoints: readonly Pick<Endpoint, 'labels' | 'ports'>[],
   number: number,
   gateways: readonly Gateway[],
   isScoped: boolean,
@@ -46,7 +46,7 @@ export function passedOnBy(
   const { namespace, selector = {}, ports } = service
   const port = ports.find((each) => each.number === number)
   if (!port || gateways.length === 0) return undefined
-  const given: readonly Pick<Endpoint, 'labels' | 'ports'>[] = endpoints.length > 0 ? endpoints : [{ labels: selector, ports: {} }]
+  const given = endpoints.length > 0 ? endpoints : [{ labels: selector, ports: {} }]
   // Most pods of a gateway have the same labels.
   const workloads = new Map(
     given.map(({ labels, ports: targets }) => [JSON.stringify([labels, targets]), { labels, target: portOf({ ports: targets }, port) }]),
@@ -87,24 +87,37 @@ const covered = new WeakMap<readonly ServerHost[], WeakMap<Service, boolean>>()
 /** Whether a service has a host with a star, which no SNI names. */
 export const isWildcardHost = ({ hostname }: Service): boolean => hostname.startsWith('*')
 
+/** What is looked at of a mesh to say what gateways pass on. */
+export interface PassingMesh extends Pick<MeshSnapshot, 'mesh'> {
+  readonly settings: Pick<Settings, 'domain'>
+  /** The services by host, the oldest first. */
+  readonly services: { get(host: string): readonly Visible[] | undefined }
+}
+
 /** Why a server with AUTO_PASSTHROUGH and some hosts passes no call of a service on that its namespace sees; undefined: it passes them on. */
-export function refusalByHosts(hosts: readonly ServerHost[], service: Service, snapshot: MeshSnapshot): string | undefined {
+export function refusalByHosts(hosts: readonly ServerHost[], service: Service, mesh: PassingMesh): string | undefined {
   if (service.external) return 'the service is outside of the mesh'
   if (isWildcardHost(service)) return 'its host is a wildcard'
   if (!coversService(hosts, service)) return 'no host of their servers covers it'
-  return isClusterLocal(service.hostname, snapshot) ? 'its host is local to clusters (E11)' : undefined
+  return isClusterLocal(service.hostname, mesh) ? 'its host is local to clusters (E11)' : undefined
+}
+
+/** Why the proxies of a gateway pass no call of a service on; undefined: they do. */
+export function refusalOf({ namespace, gateways, hosts }: PassedOn, service: Service, mesh: PassingMesh): string | undefined {
+  const byHosts = refusalByHosts(hosts, service, mesh)
+  if (byHosts !== undefined) return `${byHosts} (Gateway ${gateways.join(', ')})`
+  const seen = choose(mesh.services.get(service.hostname), namespace, mesh.mesh)
+  if (!seen) return `their namespace ${namespace} does not see it (exportTo)`
+  if (seen.service.namespace === service.namespace) return undefined
+  return `their namespace ${namespace} sees the service of the namespace ${seen.service.namespace} instead`
 }
 
 /** Why a gateway passes no call of a service and subset (empty: of the whole service) on; undefined: it does, or what it passes on is not known here. */
 function refusal({ passedOn }: NetworkGateway, service: Service, subset: string, snapshot: MeshSnapshot): string | undefined {
   if (!passedOn) return undefined
-  const { namespace, gateways, hosts } = passedOn
-  const byHosts = refusalByHosts(hosts, service, snapshot)
-  if (byHosts !== undefined) return `${byHosts} (Gateway ${gateways.join(', ')})`
-  const seen = choose(snapshot.services.get(service.hostname), namespace, snapshot.mesh)
-  if (!seen) return `their namespace ${namespace} does not see it (exportTo)`
-  if (seen.service.namespace !== service.namespace)
-    return `their namespace ${namespace} sees the service of the namespace ${seen.service.namespace} instead`
+  const ofWhole = refusalOf(passedOn, service, snapshot)
+  if (ofWhole !== undefined) return ofWhole
+  const { namespace } = passedOn
   if (subset === '' || visibleRule(snapshot, service, namespace)?.subsets.some(({ name }) => name === subset)) return undefined
   return `their namespace ${namespace} sees no DestinationRule with the subset ${subset}`
 }

@@ -73,6 +73,20 @@ const admits = (rule: string) => mesh('AuthorizationPolicy', 'shop/a', `{selecto
 const peers = (mode: string) => mesh('PeerAuthentication', 'shop/p', `{mtls: {mode: ${mode}}}`, '', 'security')
 const at = (text: string) => `IST${text}`
 
+/** The gateways of two networks, of which one has a workload, and passes everything on that its namespace sees. */
+const passing = [
+  ...['eastwest', 'far'].map((name) =>
+    service(`shop/${name}`, '{name: tls, port: 15443}', `{app: ${name}}, externalIPs: [192.0.2.1]`, `, labels: {topology.mesh.io/network: ${name}}`),
+  ),
+  workload('Pod', 'shop/eastwest', 'labels: {app: eastwest}'),
+  mesh(
+    'Gateway',
+    'shop/passing',
+    '{selector: {app: eastwest}, servers: [{port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.local"], tls: {mode: AUTO_PASSTHROUGH}}]}',
+  ),
+]
+const db = (exportTo: string) => service('bank/db', http, '{app: db}', `, annotations: {networking.mesh.io/exportTo: "${exportTo}"}`)
+
 const matching = (applyTo: string, match: string) =>
   mesh('EnvoyFilter', 'shop/f', `{configPatches: [{applyTo: ${applyTo}, match: {${match}}, patch: {operation: REMOVE}}]}`)
 const subsets = mesh('DestinationRule', 'shop/d', '{host: web, subsets: [{name: v1}]}')
@@ -382,6 +396,13 @@ export const examples: Partial<Record<Code, readonly Example[]>> = {
         web,
         mesh('WorkloadEntry', 'shop/r', '{address: 10.0.0.1, labels: {app: vm}}', ', annotations: {istio.io/autoRegistrationGroup: w}'),
       ],
+    },
+  ],
+  MESH0016: [
+    {
+      wrong: [...passing, workload('Pod', 'bank/db', 'labels: {app: db}'), db('bank,default')],
+      at: 'MESH0016 Service/shop/eastwest ',
+      right: [...passing, workload('Pod', 'bank/db', 'labels: {app: db}'), db('bank,shop')],
     },
   ],
   MESH0013: [

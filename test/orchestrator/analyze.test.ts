@@ -188,6 +188,28 @@ describe('the analysis of a real cluster', function () {
     ])
   })
 
+  it('says which services callers of other networks do not reach, where a Secret joins another cluster', async () => {
+    const pod = (name: string) =>
+      `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: shop, labels: {app: ${name}}}\nspec: {schedulerName: nobody, containers: [{name: app, image: app}]}`
+    const service = (name: string, metadata: string, rest: string) =>
+      `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: shop, ${metadata}}\nspec: {selector: {app: ${name}}, ${rest}}`
+    cluster.apply(
+      service('eastwest', 'labels: {topology.mesh.io/network: first}', 'externalIPs: [192.0.2.1], ports: [{name: tls, port: 15443}]'),
+      service('ledger', 'annotations: {networking.mesh.io/exportTo: "other"}', 'ports: [{name: http, port: 80}]'),
+      'apiVersion: networking.mesh.io/v1\nkind: Gateway\nmetadata: {name: eastwest, namespace: shop}\nspec: {selector: {app: eastwest}, servers: [{port: {number: 15443, name: tls, protocol: TLS}, hosts: ["other/*"], tls: {mode: AUTO_PASSTHROUGH}}]}',
+      ...['eastwest', 'ledger'].map(pod),
+    )
+    const told = async () =>
+      (await found(['--cluster', '--orchconfig', cluster.adminConfig], {})).flatMap(({ code, object, message }) =>
+        code === 'MESH0016' ? [`${object}: ${message}`] : [],
+      )
+    expect(await told()).to.deep.equal([])
+    cluster.apply('apiVersion: v1\nkind: Secret\nmetadata: {name: remotes, namespace: default, labels: {mesh/multiCluster: "true"}}')
+    expect(await told()).to.deep.equal([
+      'Service shop/eastwest: the gateway of the network first does not pass ledger.shop.svc.cluster.local on, so callers of other networks do not reach it: no host of their servers covers it (Gateway shop/eastwest)',
+    ])
+  })
+
   it('ends with the reason where the cluster cannot be reached or refuses the user', async () => {
     const gone = await run(['--cluster', '--orchconfig', cluster.tokenConfig('gone', 'x', 'https://127.0.0.1:1')], {})
     expect([gone.status, gone.stderr]).to.deep.equal([255, gone.stderr])

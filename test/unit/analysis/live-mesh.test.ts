@@ -286,6 +286,30 @@ describe('the analysis of a running service', () => {
     expect(says(inForce(first, false), inForce(second, false))).to.deep.equal([])
   })
 
+  it('says what the gateway of a network does not pass on while there is another cluster', () => {
+    const mesh = live()
+    const service = (name: string, outside?: Service['outside']): Service => ({
+      ...{ ...web([outside ? 15_443 : 80]), hostname: `${name}.a.svc.cluster.local`, name, selector: { app: name } },
+      ...(outside ? { outside } : {}),
+    })
+    const gateway = service('gw', { addresses: ['192.0.2.1'], ports: {}, gateway: { network: 'first', port: 15_443 } })
+    const passing =
+      '{selector: {app: gw}, servers: [{port: {number: 15443, name: tls, protocol: TLS}, hosts: ["b/*"], tls: {mode: AUTO_PASSTHROUGH}}]}'
+    const texts = [document('Gateway', 'a/g', passing), pod('a/gw-1', '{app: gw}'), pod('a/ledger-1', '{app: ledger}')]
+    const [ofMesh, ...pods] = texts.map((text) => parseConfigFile('a.yaml', text, names).objects[0] as ConfigObject)
+    const space = (cluster: string, isThere: boolean) =>
+      inForce({ ...(pods[0] as ConfigObject), kind: 'Namespace', namespace: '', name: 'b', cluster }, isThere)
+    const says = (...events: InForceEvent[]) => {
+      for (const each of events) mesh.apply(each)
+      mesh.refresh()
+      return found(mesh).flatMap(({ code, object }) => (code === 'MESH0016' ? [object] : []))
+    }
+    const services = [gateway, service('ledger')].map((each) => servicesOf(each.hostname, each))
+    expect(says(...services, ...[ofMesh as ConfigObject, ...pods].map((each) => inForce(each, true)), space('c', true))).to.deep.equal([])
+    expect(says(space('west', true))).to.deep.equal(['Service/a/gw'])
+    expect(says(space('west', false))).to.deep.equal([])
+  })
+
   it('takes both spellings of the labels of the mesh for one in pods, as their source has read them', () => {
     const given = pod('a/p', '{service.istio.io/canonical-name: web}')
     const said = (label: string) => {
