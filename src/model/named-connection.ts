@@ -1,4 +1,5 @@
 /** Finds the connection that a caller names. */
+import { suggestion } from './edit-distance.ts'
 import { nameOfNode } from './proxy.ts'
 
 interface Named {
@@ -47,4 +48,15 @@ export function findConnection<C extends Named>(
 export function ambiguous(named: string, candidates: readonly string[]): string {
   const more = candidates.length > mostCandidates ? ` and ${candidates.length - mostCandidates} more` : ''
   return `${JSON.stringify(named.slice(0, 100))} may be any of ${candidates.slice(0, mostCandidates).join(', ')}${more}: give more of the name`
+}
+
+/** The clause that suggests a name of a proxy, or a beginning of names, in place of one that no proxy has; empty without one. */
+export function suggestedProxy(connections: readonly Named[], named: string): string {
+  const names = new Set<string>()
+  for (const { nodeId } of connections) {
+    const name = nameOfNode(nodeId)
+    names.add(name)
+    for (const { index } of name.matchAll(/[-.]/g)) names.add(name.slice(0, index))
+  }
+  return suggestion(named.slice(0, 100), names)
 }

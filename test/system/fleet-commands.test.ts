@@ -83,6 +83,7 @@ describe('commands that ask a running server', () => {
       'Error: the server answered: proxy: "-0." may be any of cart-0.ns, web-0.ns: give more of the name\n',
     ])
     expect((await run('proxy-status', 'nobody')).stderr).to.contain('proxy "nobody" is not connected to this instance')
+    expect((await run('proxy-status', 'crat')).stderr).to.contain('proxy "crat" is not connected to this instance; did you mean "cart"?')
   })
 
   it('proxy-status names what a proxy owes, and what it refused with resource, object, place and reason', async () => {

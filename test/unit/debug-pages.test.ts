@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
-import { ambiguous, findConnection, findExactly } from '../../src/model/named-connection.ts'
+import { ambiguous, findConnection, findExactly, suggestedProxy } from '../../src/model/named-connection.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { names, testSettings } from '../harness/settings.ts'
@@ -42,6 +42,9 @@ describe('selection of a connection by a debug page', () => {
     expect(named('web-0')).to.deep.equal(['web-0.shop', 'web-0.web-0-test'])
     expect(named('shop')).to.deep.equal(['cart.shop', 'web-0.shop', 'web-01.shop'])
     expect(named('nobody')).to.deep.equal([])
+    expect(suggestedProxy(made, 'wbe-0')).to.equal('; did you mean "web-0"?')
+    expect(suggestedProxy(made, 'crat.shop')).to.equal('; did you mean "cart.shop"?')
+    expect(suggestedProxy(made, 'nobody')).to.equal('')
     const many = Array.from({ length: 12 }, (_, index) => `web-${index}`)
     expect(ambiguous('web', many)).to.match(/^"web" may be any of web-0, .*web-9 and 2 more: give more of the name$/)
   })

@@ -114,12 +114,12 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
 function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
   const named = async (name: string, { sees }: Viewer, from = sources) => {
     if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
-    const { proxy, candidates, silent } = await proxyNamed(from, name, sees)
+    const { proxy, candidates, suggested, silent } = await proxyNamed(from, name, sees)
     if (proxy) return proxy
     if (candidates.length > 0) throw errorOf({ code: status.notFound, message: `proxy: ${ambiguous(name, candidates)}` })
     const message = `proxy ${JSON.stringify(name.slice(0, 100))} is not connected to ${from.others ? 'any replica that answers' : 'this instance'}`
     if (silent.length > 0) throw errorOf({ code: status.unavailable, message: `${message}; ${silenceOf(silent)}` })
-    throw errorOf({ code: status.notFound, message })
+    throw errorOf({ code: status.notFound, message: message + suggested })
   }
   return {
     async listProxies({ namespace, proxy, thisReplica }, context) {

@@ -12,7 +12,7 @@ import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { actorOfSource, clusterSource } from '../../../src/config/config-sources.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
-import { findConnection, findExactly } from '../../../src/model/named-connection.ts'
+import { findConnection, findExactly, suggestedProxy } from '../../../src/model/named-connection.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
@@ -62,16 +62,19 @@ export interface NamedProxy {
   readonly proxy: Placed<ConnectionStatus> | undefined
   /** The names of the proxies that may be meant, if there are several. */
   readonly candidates: readonly string[]
+  /** The clause that suggests another name where no proxy has this one; may be empty. */
+  readonly suggested: string
   readonly silent: readonly ReplicaState[]
 }
 
 /** Finds a proxy that a caller names, among those of some namespaces, wherever it is connected. */
 export async function proxyNamed(sources: PageSources, named: string, sees: Sees): Promise<NamedProxy> {
-  if (named === '') return { proxy: undefined, candidates: [], silent: [] }
+  if (named === '') return { proxy: undefined, candidates: [], suggested: '', silent: [] }
   const { rows, replicas } = await sources.allConnections()
   const seen = rows.filter(({ namespace }) => sees(namespace))
   const { found, candidates } = findConnection(seen, named)
-  return { proxy: found, candidates, silent: silentAmong(replicas) }
+  const suggested = found || candidates.length > 0 ? '' : suggestedProxy(seen, named)
+  return { proxy: found, candidates, suggested, silent: silentAmong(replicas) }
 }
 
 /** Those of replicas that have not answered. */

@@ -65,7 +65,7 @@ export function routing(input: RoutingInput): Routing {
     protocol: leadsTo.kind === 'http' ? 'http' : 'tcp',
     assumed: asked.isTls && chain && needsClientCertificate(chain) ? [presentsCertificate] : [],
   }
-  if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches: the connection is closed' }
+  if (!chain) return { ...at, status: 0, decidedBy: 'listener', reason: 'no filter chain of the listener matches' }
   const missing = asked.isTls ? sent.missing(secretsOfChain(chain)) : []
   if (missing.length > 0) return { ...at, status: 0, decidedBy: 'listener', reason: `the TLS handshake fails: ${missingText(missing, 'Gateway')}` }
   if (asked.isTls && leadsTo.kind === 'http' && isPlain(chain)) return { ...at, status: 0, decidedBy: 'listener', reason: plainPort(asked.port) }
@@ -268,7 +268,7 @@ function sentTo(at: Unanswered, clusters: readonly WeightedCluster[], sent: Sent
   if (only === passthrough && told.clusters[0]?.because === '')
     return { ...told, status: 200, decidedBy: 'cluster', reason: `${unknown}the connection is passed on to the address that it was opened to` }
   if (only === blackHole)
-    return { ...told, status: 0, decidedBy: 'cluster', reason: `${unknown}the connection is closed (outboundTrafficPolicy REGISTRY_ONLY)` }
+    return { ...told, status: 0, decidedBy: 'cluster', reason: `${unknown}what is unknown is not passed on (outboundTrafficPolicy REGISTRY_ONLY)` }
   const usable = told.clusters.filter(({ because, weight }) => because === '' && weight > 0)
   if (usable.length === 0)
     return {

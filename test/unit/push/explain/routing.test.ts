@@ -113,7 +113,7 @@ describe('a request by TLS', () => {
   it('is taken by its server name, whichever host it names', () => {
     const to = (host: string, sni: string) => routed([gateway], host, { scheme: 'https', destinationPort: 443, sni }, edge)
     const [closed, unrouted] = [
-      [0, 'no filter chain of the listener matches: the connection is closed'],
+      [0, 'no filter chain of the listener matches'],
       [404, 'no service or VirtualService that the proxy sees has other.example'],
     ]
     const answerOf = ({ status, reason }: Routing) => [status, reason]
