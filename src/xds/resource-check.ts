@@ -15,7 +15,7 @@ import {
   rules as rulesOption,
 } from '../../protocols/gen/validate/validate_pb.js'
 import { count } from '../model/counts.ts'
-import { optionWithoutSocket } from './listeners/unbound.ts'
+import { markOfBound, optionWithoutSocket } from './listeners/unbound.ts'
 
 /** Thrown for a message that violates a validation rule; has the path of the field and the reason. */
 export class InvalidResource extends Error {
@@ -104,6 +104,8 @@ const unstatedChecks: ReadonlyMap<string, Check> = new Map([
       const option = optionWithoutSocket(message as unknown as Listener)
       if (option)
         throw new InvalidResource('bind_to_port', `must be true with ${option}: Envoy crashes when it sets an option on a socket that is not there`)
+      const mark = markOfBound(message as unknown as Listener)
+      if (mark) throw new InvalidResource(mark, 'must be another text: this one marks listeners that are not bound')
     },
   ],
 ])

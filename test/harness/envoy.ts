@@ -65,7 +65,7 @@ export class Envoy {
   async start(): Promise<void> {
     const child = await this.launch()
     await until('Envoy to be live', async () => {
-      if (child.exitCode !== null) throw new Error(`Envoy ended: ${this.log}`)
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`Envoy ended: ${this.log}`)
       return (await this.admin('/ready')).startsWith('LIVE')
     })
   }
@@ -119,7 +119,7 @@ export class Envoy {
   async stop(): Promise<void> {
     const child = this.#child
     this.#child = undefined
-    if (!child || child.exitCode !== null) return
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
     const closed = new Promise((resolve) => child.on('exit', resolve))
     child.kill('SIGKILL')
     await closed

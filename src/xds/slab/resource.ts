@@ -1,6 +1,9 @@
 /** Encoded resources: blocks of bytes that are written to shared memory once, and resources that consist of slices of blocks. */
 import { type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
+import type { Listener } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { markOf } from '../listeners/unbound.ts'
 import { checkMessage } from '../resource-check.ts'
+import { listenerType } from '../type-urls.ts'
 import { contentVersion } from './sums.ts'
 import { elementHead } from './wire.ts'
 
@@ -61,11 +64,18 @@ export class WholeResource implements Resource {
   }
 }
 
-/** Encodes a message as a resource of one slice. Throws InvalidResource if the message violates Envoy's validation rules. */
+/**
+ * Encodes a message as a resource of one slice. A listener that is not bound is marked as such (docs/resources.md, L21). Throws
+ * InvalidResource if the message violates Envoy's validation rules.
+ */
 export function encodeResource<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>, name: string): Resource {
   checkMessage(schema, message)
-  const value = toBinary(schema, message)
-  const head = elementHead(`type.googleapis.com/${schema.typeName}`, value.length)
-  const bytes = Buffer.concat([head, value])
+  const typeUrl = `type.googleapis.com/${schema.typeName}`
+  const value = [toBinary(schema, message), ...(typeUrl === listenerType ? [markOf(message as unknown as Listener)] : [])]
+  const head = elementHead(
+    typeUrl,
+    value.reduce((sum, { length }) => sum + length, 0),
+  )
+  const bytes = Buffer.concat([head, ...value])
   return new WholeResource(name, contentVersion(bytes), bytes)
 }
