@@ -26,11 +26,13 @@ import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import type { Wiring } from '../runtime/wiring.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
+import { AwaitedPorts } from './admin/awaited-ports.ts'
 import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { requestSettings } from './cluster/cluster-api.ts'
+import { askHeld } from './cluster/held-elsewhere.ts'
 import { MainCluster } from './cluster/main-cluster.ts'
 import { ConfiguredSources } from './configured-sources.ts'
 import { isOpenOnLoopback } from './given/access.ts'
@@ -139,7 +141,8 @@ export async function startDiscovery(
     ...{ features, replica: presence?.replica, mode, module },
   })
   // A port that the kernel chose is reserved until the writers listen on it. A client that knows the service as ready meets writers alone.
-  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles, claim.release)
+  const held = new AwaitedPorts(replicas && askHeld(replicas.others, 'openPorts'), log('ads')).why
+  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles, claim.release, held)
   const levels = levelsInForce(opened, supervisor)
   const explanations = new Explanations()
   const shown = { features, log, readiness, levels, settings, explanations, remoteKeys: cluster?.remoteKeys }

@@ -21,5 +21,11 @@ export const servingNote = 'serving'
 /** Noted by any actor: sentences for `/ready` about faults that do not change whether the service is ready. */
 export const attentionNote = 'attention'
 
+/**
+ * Noted by an actor: sentences for `/ready` about a port that it cannot open, since its certificate was not signed. With one of them a service that starts
+ * is not ready while ready replicas have theirs.
+ */
+export const unopenedNote = 'unopened'
+
 /** Noted by any actor: sentences for `/ready` about what the service waits for. With one of them it is not ready. */
 export const awaitedNote = 'awaited'

@@ -25,6 +25,7 @@ export type ReplicaQuestion =
   | 'withoutEffect'
   | 'clusters'
   | 'heldClusters'
+  | 'openPorts'
   | 'load'
   | 'pushAgain'
   | 'counted'

@@ -114,6 +114,7 @@ const forms: Readonly<Record<ReplicaQuestion, Form>> = {
   withoutEffect: rowsOf({ ...texts('kind', 'namespace', 'name', 'place'), fields: listOf(isMapping) }),
   clusters: rowsOf(cluster),
   heldClusters: listOf(isText),
+  openPorts: listOf(isText),
   resources: mapOf(rowsOf(texts('name', 'version', 'element'))),
   node: (value) => value === null || withFields({ ...texts('id', 'locality'), metadata: isMapping })(value),
   counted: withFields({ all: isCount, have: listOf(isCount), withdrawn: optional(rowsOf({ ...texts('key', 'reason'), proxies: isCount })) }),

@@ -238,6 +238,44 @@ describe('a signer of the orchestrator', () => {
     await other.stop()
   })
 
+  it('is waited for by a replica that starts while it refuses, while a ready one has open ports', async () => {
+    const replica = (name: string) => ({ ...byRegistration, MESHD_REPLICA_ADDRESS: '127.0.0.1:0', POD_NAME: name })
+    const starting = async (name: string) => {
+      const known = services.length
+      const started = discovery(replica(name))
+      await until('the process', () => services.length > known)
+      return { service: services.at(-1) as Service, started }
+    }
+    const ready = async ({ httpPort }: Service) => {
+      const answer = await fetch(`http://127.0.0.1:${httpPort}/ready`).catch(() => undefined)
+      return { status: answer?.status, text: (await answer?.text()) ?? '' }
+    }
+    const waits = 'ready replicas have open ports: this one is not ready before it has the certificates of its own'
+    const closed = /^the secured port is not open: its certificate was not signed: /m
+    const first = await discovery(replica('replica-1'))
+    signer.habits.set('serving', 'fail')
+    const second = await starting('replica-2')
+    await until('the second to wait', async () => (await ready(second.service)).text.includes(waits))
+    const { status: code, text } = await ready(second.service)
+    expect([code, closed.test(text)]).to.deep.equal([503, true])
+    await second.service.output.says(/warn\s+.*ready replicas have open ports: this one is not ready .*the secured port is not open/)
+    expect((await ready(first)).status, 'the first').to.equal(200)
+    signer.habits.delete('serving')
+    await second.started
+    expect([(await served(second.service)).issuer, (await ready(second.service)).text]).to.deep.equal(['CN=between', ''])
+    signer.habits.set('serving', 'fail')
+    const third = await starting('replica-3')
+    await until('the third to wait', async () => (await ready(third.service)).text.includes(waits))
+    await Promise.all([first.stop(), second.service.stop()])
+    // Nobody has open ports any more: those in plain text are served at least.
+    await third.started
+    expect((await ready(third.service)).text)
+      .to.match(closed)
+      .and.not.to.contain(waits)
+    await third.service.stop()
+    signer.habits.delete('serving')
+  })
+
   it('of the cluster itself refuses what it does not sign, and a role without rights is told', async () => {
     const refused = await discovery({ ...byRegistration, ORCH_SIGNER: 'kubernetes.io/kube-apiserver-client' }, cluster.adminConfig)
     await refused.output.says(/the signer kubernetes.io\/kube-apiserver-client refuses the request: SignerValidationFailure/)

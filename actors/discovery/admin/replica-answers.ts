@@ -9,6 +9,7 @@ import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
+import { ports } from './awaited-ports.ts'
 import { distributionOf, instancesOf } from './distribution-rows.ts'
 import { ownNodes } from './dry-run-answers.ts'
 import { explainedHere } from './explain-answers.ts'
@@ -16,6 +17,7 @@ import { ownClusters, ownFaults, ownProxies } from './mesh-answers.ts'
 import type { PageSources } from './page-sources.ts'
 import { sharedEvents } from './proxy-event-answers.ts'
 import { ownPushes } from './push-answers.ts'
+import { unopenedPorts } from './readiness.ts'
 import { type AnswerReplica, noSuchQuestion } from './replica-port.ts'
 
 /** The questions about a proxy that are passed on to the push queue. */
@@ -39,6 +41,7 @@ export function replicaAnswers(sources: PageSources, load: () => Promise<Replica
     withoutEffect: () => sources.queue('withoutEffect'),
     clusters: () => ownClusters(sources),
     heldClusters: async () => ((await load()).isReady ? sources.remoteKeys().flatMap(({ name, isHeld }) => (isHeld ? name : [])) : []),
+    openPorts: async () => ((await load()).isReady && unopenedPorts(sources.supervisor.states()).length === 0 ? [ports] : []),
     ofProxy: async (question, connectionId, ...details) => {
       if (!ofProxy.includes(String(question))) throw new Error(noSuchQuestion)
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)

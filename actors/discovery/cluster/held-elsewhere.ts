@@ -1,18 +1,32 @@
-/** Which other clusters ready replicas of discovery have, for one that starts and cannot read them (docs/operation.md, J5). */
+/**
+ * What ready replicas of discovery have, for one that starts and cannot have it: other clusters (docs/operation.md, J5), certificates of its ports
+ * (docs/certificates.md, V2).
+ */
+import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
+import type { OtherReplicas } from '../admin/other-replicas.ts'
 
 /** For how long an answer of the other replicas counts, in milliseconds. */
 const countsMs = 5000
 
-/** The clusters that ready replicas have, as far as they have answered. */
-export interface HeldClusters {
+/** The ids of what ready replicas have, as far as they have answered. */
+export interface Held {
   readonly ids: readonly string[]
   /** Whether all that live have answered: one that has not may have any. */
   readonly isWhole: boolean
 }
 
 /** Asks the other replicas. */
-export type AskHeld = () => Promise<HeldClusters>
+export type AskHeld = () => Promise<Held>
+
+/** Returns what asks the other replicas for what those of them have that are ready. */
+export const askHeld =
+  (others: OtherReplicas, question: ReplicaQuestion & ('heldClusters' | 'openPorts')): AskHeld =>
+  async () => {
+    const { answers, replicas } = await others.ask<readonly string[]>(question)
+    const isWhole = others.isListed && replicas.every(({ name, answered }) => answered || others.isDead(name))
+    return { ids: answers.flatMap(({ value }) => value), isWhole }
+  }
 
 /** What the other replicas have answered last. */
 export class HeldElsewhere {
@@ -23,7 +37,7 @@ export class HeldElsewhere {
   #until = Number.NEGATIVE_INFINITY
   #isAsking = false
 
-  /** `ask`: asks the others for the clusters that those of them have that are ready; undefined: there are none. `answered`: called after each answer. */
+  /** `ask`: asks the others for what those of them have that are ready; undefined: there are none. `answered`: called after each answer. */
   constructor(ask: AskHeld | undefined, answered: () => void) {
     this.#ask = ask
     this.#answered = answered
@@ -34,7 +48,7 @@ export class HeldElsewhere {
     return this.#until
   }
 
-  /** Whether a ready replica has a cluster, by the last answer, or one that has not answered may have it. */
+  /** Whether a ready replica has something, by the last answer, or one that has not answered may have it. */
   has(id: string): 'yes' | 'maybe' | 'no' {
     return this.#ids.has(id) ? 'yes' : this.#isWhole ? 'no' : 'maybe'
   }
@@ -50,7 +64,7 @@ export class HeldElsewhere {
     if (this.#isAsking || !this.#ask || monotonicMs() < this.#until) return this.#isAsking
     this.#isAsking = true
     void this.#ask()
-      .catch((): HeldClusters => ({ ids: [], isWhole: false }))
+      .catch((): Held => ({ ids: [], isWhole: false }))
       .then(({ ids, isWhole }) => {
         this.#isAsking = false
         this.#ids = new Set(ids)

@@ -10,7 +10,7 @@ import type { MetricRegistry } from '../../runtime/metrics.ts'
 import type { OtherReplicas } from '../admin/other-replicas.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
-import type { HeldClusters } from './held-elsewhere.ts'
+import { askHeld } from './held-elsewhere.ts'
 import { RemoteClusters } from './remote-clusters.ts'
 import { secretAccessAnswers } from './secret-access.ts'
 import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
@@ -85,7 +85,7 @@ export class MainCluster {
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, ofReviews)
     if (this.#options.registries.includes('Orchestrator')) {
       const { clusterRegistriesNamespace: namespace, resync: auditMs } = this.#options
-      const heldElsewhere = others && (() => heldBy(others))
+      const heldElsewhere = others && askHeld(others, 'heldClusters')
       const parts = { namespace, own, api: this.api, timeoutMs, heldMs, heldElsewhere, settings: requestSettings(this.#options), auditMs }
       this.remotes = new RemoteClusters({ ...parts, log, metrics, reviewMetrics: ofReviews })
     }
@@ -145,11 +145,4 @@ function reviewAnswers(own: string, tokens: TokenReviews, remotes: RemoteCluster
       return 'account' in verdict ? { ...verdict, cluster: { id: cluster, isOwn } } : verdict
     },
   }
-}
-
-/** Asks the other replicas which other clusters they have, those of them that are ready. */
-async function heldBy(others: OtherReplicas): Promise<HeldClusters> {
-  const { answers, replicas } = await others.ask<readonly string[]>('heldClusters')
-  const isWhole = others.isListed && replicas.every(({ name, answered }) => answered || others.isDead(name))
-  return { ids: answers.flatMap(({ value }) => value), isWhole }
 }

@@ -3,7 +3,7 @@
 import type { WebhookPort, WebhooksConfig } from '../../../protocols/messages/admission.ts'
 import type { CertificateEvent, ServingCertificate } from '../../../protocols/messages/certificates.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
-import { attentionNote, awaitedNote } from '../../../protocols/messages/notes.ts'
+import { awaitedNote, unopenedNote } from '../../../protocols/messages/notes.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import { isHost } from '../../../src/names/control-plane-hosts.ts'
 import { splitAddress } from '../../http/address.ts'
@@ -136,7 +136,7 @@ export class SecurePort {
     this.#failures = reason === undefined ? 0 : this.#failures + 1
     if (reason === undefined) {
       this.#context.note(awaitedNote, [])
-      this.#context.note(attentionNote, [])
+      this.#context.note(unopenedNote, [])
     } else if (this.#failures >= own.failures) this.#context.note(awaitedNote, [`the HTTPS address does not answer this process: ${reason}`])
   }
 
@@ -152,6 +152,6 @@ export class SecurePort {
   #unsigned(times: number, reason: string): void {
     if (this.#server || times < patience) return
     this.#context.note(awaitedNote, [])
-    this.#context.note(attentionNote, [`webhooks are not served: the certificate of the HTTPS address was not signed: ${reason}`])
+    this.#context.note(unopenedNote, [`webhooks are not served: the certificate of the HTTPS address was not signed: ${reason}`])
   }
 }

@@ -26,8 +26,10 @@ export interface SecuredPortParts extends Pick<OwnCertificateParts, 'sign'> {
   readonly metrics: MetricRegistry
   /** Whether this writer logs what all writers see. */
   readonly isFirst: boolean
-  /** Called with sentences for `/ready` about the certificate that is served, or missing, when they have changed. */
+  /** Called with sentences for `/ready` about the certificate that is served, when they have changed. */
   noted(lines: readonly string[]): void
+  /** Called with why the port is not open, since its certificate was not signed, and with nothing when it is. */
+  unopened(lines: readonly string[]): void
 }
 
 /** Interval at which the validity of the certificate in force is examined, in milliseconds. */
@@ -53,16 +55,16 @@ export class SecuredPort {
   /** Hosts of the own certificate in addition to the mesh's discovery address. */
   readonly #hosts: readonly string[] = []
   readonly #validity: ValidityReport | undefined
-  readonly #noted: (lines: readonly string[]) => void
+  readonly #unopened: (lines: readonly string[]) => void
   readonly #missing = Promise.withResolvers<void>()
   /** The certificate that is served. */
   #served: ServingCertificate | undefined
 
-  constructor({ config, server, sign, log, metrics, isFirst, noted }: SecuredPortParts) {
+  constructor({ config, server, sign, log, metrics, isFirst, noted, unopened }: SecuredPortParts) {
     this.#awaited = new Set<string>(['MeshNamesChanged' satisfies MeshNamesEvent['type'], ...(config?.trustSources ?? [])])
     this.#server = server
     this.#log = log
-    this.#noted = noted
+    this.#unopened = unopened
     if (!config) return
     this.#validity = new ValidityReport({ kinds: ['serving'], metrics, log: isFirst ? log : undefined, noted })
     every(examineMs, () => this.#examine()).unref()
@@ -103,7 +105,7 @@ export class SecuredPort {
     }
     if (this.#awaited.size === 0 && this.#certificate) {
       this.#server().useCertificate(this.#certificate)
-      if (!this.#served) this.#noted([])
+      if (!this.#served) this.#unopened([])
       this.#served = this.#certificate
       this.#certificate = undefined
       this.#examine()
@@ -118,7 +120,7 @@ export class SecuredPort {
 
   #failed(times: number, reason: string): void {
     if (this.#served || times < patience) return
-    this.#noted([`the secured port is not open: its certificate was not signed: ${reason}`])
+    this.#unopened([`the secured port is not open: its certificate was not signed: ${reason}`])
     this.#missing.resolve()
   }
 

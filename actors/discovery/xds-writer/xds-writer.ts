@@ -10,7 +10,7 @@ import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { DistributionCommand, ProxiesReported } from '../../../protocols/messages/distribution.ts'
 import type { Caller, TokenKeysEvent } from '../../../protocols/messages/identity.ts'
-import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, servingNote, unopenedNote } from '../../../protocols/messages/notes.ts'
 import type { ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { RegistrationRefused, WorkloadEvent } from '../../../protocols/messages/registration.ts'
@@ -174,6 +174,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       metrics: context.metrics,
       isFirst: context.config.index === 0,
       noted: (lines) => context.note(attentionNote, lines),
+      unopened: (lines) => context.note(unopenedNote, lines),
     })
     const tokenRules = context.config.tokenRules as readonly TokenRule[]
     this.#tokenKeys = new WriterTokenKeys(tokenRules, (question) => context.askFor(patient, 'tokenKeys', question))

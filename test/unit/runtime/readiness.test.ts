@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ReadinessJudge, readiness } from '../../../actors/discovery/admin/readiness.ts'
 import type { ActorState } from '../../../actors/runtime/supervisor.ts'
-import { attentionNote, servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, servingNote, unopenedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 
 const actor = (name: string, more: Partial<ActorState> = {}): ActorState => ({
   name,
@@ -44,6 +44,31 @@ describe('readiness', () => {
     expect(judge.judge().ready).to.equal(false)
     states = all()
     expect([judge.judge().ready, done]).to.deep.equal([true, 1])
+  })
+
+  it('is not given the first time while it is held for a port that is not open, and says why', () => {
+    let held = ['others have open ports']
+    const closed = serving('xds-writer/0', {
+      notes: new Map<string, unknown>([
+        [servingNote, true],
+        [unopenedNote, ['it is not signed']],
+      ]),
+    })
+    const states = [...without('xds-writer/0'), closed]
+    const judge = new ReadinessJudge(
+      () => states,
+      sources,
+      undefined,
+      () => [],
+      () => undefined,
+      (unopened) => (unopened.length > 0 ? held : []),
+    )
+    const text = 'discovery is not ready: a port has no certificate\nothers have open ports\nit is not signed'
+    expect(judge.judge()).to.deep.equal({ ready: false, text })
+    held = []
+    expect(judge.judge()).to.deep.equal({ ready: true, text: 'it is not signed' })
+    held = ['others have open ports']
+    expect(judge.judge().ready, 'once it was ready').to.equal(true)
   })
 
   it('is given with what needs attention, once for all actors that say the same', () => {
