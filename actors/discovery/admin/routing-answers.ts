@@ -67,7 +67,8 @@ export async function routingOf(sources: PageSources, proxy: Placed<ConnectionSt
   const unhealthy = await ofClusters<UnhealthyEntries[string]>(sources, proxy, 'unhealthyEntries', empty)
   const lost = await ofClusters<LostEndpoints[string]>(sources, proxy, 'lostEndpoints', empty)
   const { tried, arrivals, protocol, assumed, ...routing } = withLostEndpoints(withUnhealthyEntries(read, unhealthy, sees), lost, sees)
-  const from = (await sources.ofProxy('routeFields', proxy, tried)) as Partial<RouteFields> & {
+  const routes = tried.map((route) => ({ ...route, port: request.destinationPort }))
+  const from = (await sources.ofProxy('routeFields', proxy, routes)) as Partial<RouteFields> & {
     readonly references?: Record<string, ObjectReference>
   }
   const madeFrom = (virtualService: string, field: string): Made => ({ object: from.references?.[virtualService], field })

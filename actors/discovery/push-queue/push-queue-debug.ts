@@ -21,6 +21,7 @@ import { dryRunRows, mostProxies } from '../../../src/push/dry-run/rows.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { configuredPorts } from '../../../src/xds/endpoints/own-machine.ts'
+import type { ProxyClass } from '../../../src/xds/traits.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { Listings, type WeighedRow } from './listings.ts'
 
@@ -204,6 +205,14 @@ function stateAnswers(planner: Planner, lists: Listings) {
   }
 }
 
+/** The gateways that rules at a port of a proxy may be for: `mesh`, or its Gateways with that port, all of them where none has it (its listener may have another than they name). */
+function gatewaysAt({ snapshot }: Planner, { traits, gateways }: ProxyClass, port: number): ReadonlySet<string> {
+  if (traits.type === 'sidecar') return new Set(['mesh'])
+  const there = snapshot.gateways.filter(({ spec }) => spec.servers.some((server) => server.port.number === port))
+  const own = there.map(({ namespace, name }) => `${namespace}/${name}`).filter((name) => gateways.includes(name))
+  return new Set(own.length > 0 ? own : gateways)
+}
+
 /** Answers about where one proxy sends requests. They are undefined when no proxy has the connection. */
 function routingAnswers(planner: Planner) {
   const classOf = (connection: string) => planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
@@ -212,14 +221,17 @@ function routingAnswers(planner: Planner) {
     return found && planner.builder.view(found.viewKey)
   }
   return {
-    /** The fields that routes of a proxy were made from, and the objects. */
-    routeFields: async (connection: string, routes: readonly TriedRoute[]) => {
-      if (!planner.proxies().some((proxy) => proxy.connection === connection)) return undefined
+    /** The fields that routes of a proxy were made from, and the objects. A replica of an earlier version does not say the port of the request. */
+    routeFields: async (connection: string, routes: readonly (TriedRoute & { readonly port?: number })[]) => {
+      const found = classOf(connection)
+      if (!found) return undefined
+      const port = routes[0]?.port ?? 0
+      const place = { gateways: gatewaysAt(planner, found, port), port, sourceLabels: found.sourceLabels, sourceNamespace: found.namespace }
       const { routeFields } = await import('../../../src/push/explain/route-fields.ts')
       const keys = new Set(routes.map(({ virtualService }) => virtualService))
       keys.delete('')
       const references = [...keys].map((path) => [path, planner.state.reference(keyAt('VirtualService', path))] as const)
-      return { ...routeFields(planner.snapshot.virtualServices.all, routes), references: Object.fromEntries(references) }
+      return { ...routeFields(planner.snapshot.virtualServices.all, routes, place), references: Object.fromEntries(references) }
     },
     /** The protocols of the ports that clusters of a proxy are of. */
     portProtocols: async (connection: string, clusters: readonly string[]) => {

@@ -4,7 +4,7 @@ import { RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/r
 import type { TriedRoute } from '../../../protocols/messages/explain.ts'
 import type { HttpMatch, HttpRoute } from '../../config/kinds/virtual-service.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
-import { isCatchAll, routeMatch, withoutPlace } from '../../xds/routes/matches.ts'
+import { appliesToRequests, isCatchAll, type Place, routeMatch, withoutPlace } from '../../xds/routes/matches.ts'
 
 /** A rule of a VirtualService, or one match of it, that no route was made from. */
 export interface UnusedRule {
@@ -30,10 +30,15 @@ interface Rule {
   readonly made: string
 }
 
-/** Finds the fields of routes. Those of one VirtualService are in the order of its rules, so that equal matches are told apart. */
+/**
+ * Finds the fields of routes. Those of one VirtualService are in the order of its rules, so that equal matches are told apart; and a rule that
+ * is for other gateways or callers than `place` made none of them. The port of the request tells only which of several equal matches counts:
+ * that of a listener may be another than the one that rules name.
+ */
 export function routeFields(
   all: readonly ResolvedVirtualService[],
   routes: readonly Pick<TriedRoute, 'virtualService' | 'name' | 'match'>[],
+  place: Place,
 ): RouteFields {
   const fields = routes.map(() => '')
   const unused: UnusedRule[] = []
@@ -41,10 +46,12 @@ export function routeFields(
     const service = all.find(({ namespace, name }) => `${namespace}/${name}` === path)
     if (!service) continue
     const rules = rulesOf(service)
+    const here = rules.filter(({ match = {} }) => appliesToRequests({ ...match, port: undefined }, place))
     const taken = new Set<Rule>()
     for (const [index, route] of routes.entries()) {
       if (route.virtualService !== path) continue
-      const found = rules.find((rule) => !taken.has(rule) && rule.name === route.name && rule.made === route.match)
+      const alike = here.filter((rule) => !taken.has(rule) && rule.name === route.name && rule.made === route.match)
+      const found = alike.find(({ match = {} }) => appliesToRequests(match, place)) ?? alike[0]
       if (!found) continue
       taken.add(found)
       fields[index] = found.field
@@ -52,7 +59,7 @@ export function routeFields(
     unused.push(
       ...rules
         .filter((rule) => !taken.has(rule))
-        .map(({ field, match }) => ({ virtualService: path, field, reason: whyUnused(rules, field, match, taken) })),
+        .map((rule) => ({ virtualService: path, field: rule.field, reason: whyUnused(rules, rule, here.includes(rule), taken) })),
     )
   }
   return { fields, unused }
@@ -75,10 +82,10 @@ const ruleOf = (rule: HttpRoute, field: string, match: HttpMatch | undefined): R
   made: toJsonString(RouteMatchSchema, create(RouteMatchSchema, routeMatch(match))),
 })
 
-function whyUnused(rules: readonly Rule[], field: string, match: HttpMatch | undefined, taken: ReadonlySet<Rule>): string {
-  const conditions = placeOf(match)
+function whyUnused(rules: readonly Rule[], unused: Rule, isHere: boolean, taken: ReadonlySet<Rule>): string {
+  const conditions = placeOf(unused.match)
   const first = rules.findIndex((rule) => taken.has(rule) && isCatchAll(rule.match && withoutPlace(rule.match)))
-  if (first >= 0 && rules.findIndex((rule) => rule.field === field) > first) return `${rules[first]?.field} matches every request before it`
+  if (isHere && first >= 0 && rules.indexOf(unused) > first) return `${rules[first]?.field} matches every request before it`
   return conditions.length > 0
     ? `it is for other callers or ports: ${conditions.join(', ')}`
     : 'it has no route here: the proxy cannot have it, which the faults of the object tell'
