@@ -8,7 +8,6 @@ import { configKey, keyAt } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { proxyName, readNode } from '../model/proxy.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
-import { serviceKey } from '../snapshot/objects.ts'
 import { allPolicies, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
@@ -21,6 +20,7 @@ import { Classes } from './classes/classes.ts'
 import { OwnInstances } from './classes/own-instances.ts'
 import { classOf } from './classes/proxy-class.ts'
 import { type Refusal, Refusals, type RefusedResource, type WithdrawnFrom } from './classes/refusals.ts'
+import { refusedObjects } from './classes/refused-objects.ts'
 import type { ServedClass } from './classes/served-class.ts'
 import { type SeenWorkload, Unselected } from './classes/unselected.ts'
 import { GroupBuilder } from './group-builder.ts'
@@ -180,8 +180,9 @@ export class Planner {
       // Resources that have changed since the refusal are not concerned by it.
       if (isNamed ? resources.length === 0 : served.id !== classId) break
       const base = this.#classes.baseOf(proxy.node)
-      if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, this.#objectsOf(proxyClass)))
-        break
+      const { typeUrl: type } = refusal
+      const objects = refusedObjects({ type, proxyClass, view: this.builder.view(proxyClass.viewKey), selecting: this.#selecting(proxyClass) })
+      if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, objects)) break
       isChanged = true
       this.#classes.classify(proxy)
     }
@@ -234,12 +235,6 @@ export class Planner {
       const context = group === undefined ? undefined : contextOfGroup(group)
       return group === undefined ? [] : { name, version, ...(context ? { context } : {}) }
     })
-  }
-
-  /** Keys of the objects that the listeners of a class are made from: policies, Gateways, Sidecar and services. */
-  #objectsOf(proxyClass: ProxyClass): string[] {
-    const services = proxyClass.instances.map(({ service }) => serviceKey(service))
-    return [...new Set([...this.#selecting(proxyClass), ...services])]
   }
 
   /** Keys of the policies, Gateways and Sidecar that select the proxies of a class. */

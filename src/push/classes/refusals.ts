@@ -149,17 +149,24 @@ export class Refusals {
 
   /**
    * Records a refusal of a proxy. `base` is the class that the proxy would have without refusals, `proxyClass` its present class, `objects`
-   * the objects that the class is made from. Returns whether the proxy's configuration changes.
+   * finds the objects that a resource is made from. Returns whether the proxy's configuration changes.
    */
-  refused(connection: string, base: ProxyClass, proxyClass: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
+  refused(
+    connection: string,
+    base: ProxyClass,
+    proxyClass: ProxyClass,
+    refusal: Refusal,
+    objects: (resource: RefusedResource) => readonly string[],
+  ): boolean {
     const states = this.#states.get(connection) ?? []
     this.#states.set(connection, states)
     const resources: readonly RefusedResource[] = refusal.resources.length > 0 ? refusal.resources : [{ name: '', version: '' }]
-    const changed = resources.map(({ name, version, context }) => {
+    const changed = resources.map((resource) => {
+      const { name, version, context } = resource
       const state = stateOf(states, refusal.typeUrl, name)
       if (version !== '') remember(state.refused, version)
       if (state.search?.refused()) return this.#tried(state, base, refusal)
-      return this.#withdraws(state, context, base, proxyClass, refusal) || this.#denies(state, version, base, refusal, objects)
+      return this.#withdraws(state, context, base, proxyClass, refusal) || this.#denies(state, version, base, refusal, objects(resource))
     })
     this.#bound(connection, base, states)
     return changed.some(Boolean)

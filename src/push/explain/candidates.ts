@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import type { ExplainInput, RegistryService } from '../../../protocols/messages/explain.ts'
 import { configKey, keyAt, kindOfKey } from '../../config/kinds.ts'
+import type { ResourceFault } from '../../model/faults.ts'
 import { hostCovers, hostsOverlap } from '../../model/match.ts'
 import { registryName, type ServiceState } from '../../registry/merged-services.ts'
 import { passingGateways } from '../../snapshot/passed-on.ts'
@@ -52,12 +53,21 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
     leftOut: [...objects.flatMap((object) => planner.state.leftOut(configKey(object))), ...undiscovered(planner, asked)],
     ...(proxy.proxyClass ? foundIn(planner, proxy.proxyClass.id, typeUrl, name) : { exists: false, digest: undefined }),
     otherHosts: Math.max(0, asked.length - mostHosts) + gathered.left,
-    told: planner.faults
-      .all()
-      .filter(({ type, objects: of }) => type !== 'definition' && of.some((key) => gathered.objects.has(key)))
+    told: [...planner.faults.all().filter(({ type }) => type !== 'definition' && type !== 'refused'), ...withdrawnFrom(planner, connection, name)]
+      .filter(({ objects: of }) => of.some((key) => gathered.objects.has(key)))
       .map(({ resource, objects: of, reason, consequence }) => ({ resource, objects: of, reason, consequence })),
   }
 }
+
+/**
+ * What the proxy refused, as far as it is why an object has no part: the EnvoyFilters whose patches were withdrawn from it, and what was replaced of
+ * the resource. What another proxy refused, or what it has still in an earlier version, keeps no object out.
+ */
+const withdrawnFrom = (planner: Planner, connection: string, name: string): ResourceFault[] =>
+  [...planner.refusals()]
+    .filter((each) => each.connection === connection && each.isReplaced)
+    .map(({ fault }) => fault)
+    .filter(({ resource, objects }) => resource.endsWith(` ${name}`) || objects.every((key) => kindOfKey(key) === 'EnvoyFilter'))
 
 /** Whether a class has a resource, and a digest of its content where that takes little time. */
 function foundIn(planner: Planner, classId: string, typeUrl: string, name: string): Pick<ExplainInput, 'exists' | 'digest'> {
