@@ -25,7 +25,6 @@ export class FilesWatch {
   readonly #watches: readonly DirectoryWatch[]
   readonly #work: WorkQueue
   readonly #audit: Timer
-  /** Why the files could not be used at the last read; undefined when they could. */
   #fault: string | undefined
   #quiet: Timer | undefined
   #isClosed = false
@@ -50,6 +49,11 @@ export class FilesWatch {
     )
     this.#readAndWatch()
     this.#audit = every(auditMs, () => this.#readAndWatch()).unref()
+  }
+
+  /** Why the files could not be used at the last read; undefined when they could. */
+  get fault(): string | undefined {
+    return this.#fault
   }
 
   /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */

@@ -9,6 +9,7 @@ import { actor } from '../../actors/discovery/authority/certificate-authority.ts
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import type { Asking } from '../../actors/runtime/ask.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocols/messages/authority.ts'
+import { attentionNote } from '../../protocols/messages/notes.ts'
 import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { readFeatures } from '../../src/config/features.ts'
@@ -34,8 +35,9 @@ describe('the certificate authority', () => {
   const made = new ServingCertificates(dir)
   const running: Behaviour<never>[] = []
   let writer = new RecordingPeer<TrustEvent>('xds-writer/0')
-  /** Messages of the log. */
+  /** Messages of the log, and what was noted last for `/ready`. */
   const logged: string[] = []
+  let attention: readonly string[] = []
 
   before(() => {
     made.authority('stranger')
@@ -63,7 +65,7 @@ describe('the certificate authority', () => {
     const authority = (await startActor(
       actor,
       { features, place: { kind: 'directory' } },
-      { logged: ({ message }) => logged.push(message) },
+      { logged: ({ message }) => logged.push(message), noted: (name, value) => name === attentionNote && (attention = value as readonly string[]) },
     )) as unknown as Behaviour<never, TrustEvent>
     running.push(authority)
     writer = new RecordingPeer('xds-writer/0')
@@ -178,6 +180,27 @@ describe('the certificate authority', () => {
     expect(logged.slice(lines).filter((line) => line.includes(`the key in ${plugged}: others can use it (mode 0640)`))).to.have.length(1)
     plug('two')
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
+  })
+
+  it('tells for /ready of files that cannot be used, and of an own root in place of one that was plugged in, until one is again', async () => {
+    plug('one')
+    const first = await start()
+    await trusted()
+    rmSync(join(plugged, 'ca-key.pem'))
+    await (first.authority.asks as unknown as { reload(): Promise<void> }).reload()
+    await until('the fault', () => attention.join() === `${plugged}: no longer contains ca-key.pem; the authority in force stays`)
+    await running.pop()?.drain?.()
+    attention = []
+    const root = new X509Certificate(made.text('root.pem')).fingerprint256.replaceAll(':', '').toLowerCase().slice(0, 16)
+    const second = await start()
+    await trusted()
+    expect(chainOf(await second.sign())[0]?.issuer).to.equal('O=td.example')
+    const told = `the authority that was in force before (roots ${root}) is not plugged in any more, in ROOT_CA_DIR or as Secret cacerts: an own root signs, which those that trust the former roots refuse until they have it; plug it in again, unless it was taken out on purpose`
+    await until('the line for /ready', () => attention.join() === told)
+    expect(logged).to.include(told)
+    plug('one')
+    await until('the authority', async () => chainOf(await second.sign())[0]?.issuer === 'CN=one')
+    await until('nothing to be told', () => attention.length === 0)
   })
 
   it('does not sign without a chain to a root, nor with a key of another certificate', async () => {

@@ -233,6 +233,13 @@ describe('the certificate authority of a cluster', () => {
     plugged('first', ['first', 'second'])
     await until('the authority of the Secret', signsWith('first'))
     expect((await page(one))?.source).to.equal('plugged-in')
+    apply('cacerts', {
+      'ca-cert.pem': rootOf('second').record.root,
+      'ca-key.pem': rootOf('first').key.export({ type: 'pkcs8', format: 'pem' }) as string,
+    })
+    await one.output.says(
+      /Secret mesh-system\/cacerts: the key [0-9a-f]{64}: is not the key of the signing certificate; the authority in force stays/,
+    )
     plugged('second', ['first', 'second'])
     await until('the next authority', signsWith('second'))
     const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
@@ -240,6 +247,7 @@ describe('the certificate authority of a cluster', () => {
     expect(isSignedBy(leaf, rootOf('second').record.root)).to.equal(true)
     cluster.kubectl(['delete', 'secret', '-n', namespace, 'cacerts'])
     await one.output.says(/Secret mesh-system\/cacerts: is not there any more; the authority in force stays/)
+    await until('the line of /ready', async () => /^Secret mesh-system\/cacerts: is not there any more; /m.test(await ready(one)))
     expect(isSignedBy((await certificate(one, roots)).leaf, rootOf('second').record.root)).to.equal(true)
     for (const each of [one, other]) each.output.lacks(/PRIVATE KEY/)
   })

@@ -18,6 +18,7 @@ import { invalidAt, type PluggedInFiles, pluggedInPaths, pluggedInSecret, readPl
 import { RootRotation } from './root-rotation.ts'
 import { type SecretAccess, textsOf } from './secret-access.ts'
 import { openSecretStorage } from './secret-storage.ts'
+import type { SigningReference } from './sign-task.ts'
 import type { Signing } from './signing.ts'
 import type { CaStorage } from './storage.ts'
 
@@ -86,7 +87,7 @@ export class AuthoritySource {
     const { log, features } = parts
     this.#files = new FilesWatch(pluggedInPaths(features.ROOT_CA_DIR), {
       read: () => this.#establish(),
-      refused: (reason) => log('ca').error(`${reason}; ${this.#inForce ? 'the authority in force stays' : 'no certificate is signed'}`),
+      refused: (reason) => log('ca').error(this.#unusable(reason)),
       unwatchable: (directory, error) => log('ca').warn(`${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
   }
@@ -106,9 +107,17 @@ export class AuthoritySource {
     return this.#storage.described
   }
 
-  /** Why the state as it is stored cannot be used ({@link CaStorage.fault}). */
-  get fault(): string | undefined {
-    return this.#storage.fault
+  /**
+   * Why the state as it is stored ({@link CaStorage.fault}), or what is plugged in, cannot be used, and that an authority that was plugged in is not
+   * there any more.
+   */
+  get faults(): readonly string[] {
+    const { fault } = this.#files
+    return [this.#storage.fault, fault && this.#unusable(fault), this.rotation.replaced].filter((each) => each !== undefined)
+  }
+
+  #unusable(reason: string): string {
+    return `${reason}; ${this.#inForce ? 'the authority in force stays' : 'no certificate is signed'}`
   }
 
   /** Reads the files now. */
@@ -150,7 +159,11 @@ export class AuthoritySource {
     if (found.by) checkTrust(found.chain.root, this.rotation.state.distrusted)
     // With the same certificate, the key must be read again if its file changed: it may be the same key or a wrong one.
     const isSame = found.by && before.by?.id === found.by.id && before.keyStamp === found.keyStamp
-    const adopted = found.by && !isSame ? await signing.adopt(found.by, key) : undefined
+    const adopt = (by: SigningReference) =>
+      signing.adopt(by, key).catch((error: Error) => {
+        throw key === '' ? error : new Error(`${found.from}: ${error.message}`)
+      })
+    const adopted = found.by && !isSame ? await adopt(found.by) : undefined
     try {
       if (found.by) await this.rotation.usePlugged(found.roots)
       else if (before.by) throw new Error(`${before.from}: no longer contains ca-key.pem`)

@@ -19,6 +19,7 @@ import {
   type Material,
   materialOf,
   noteRoots,
+  replacedBy,
   rootsOf,
   rotationOf,
   stageOf,
@@ -118,6 +119,7 @@ export class RootRotation {
   /** Number of blockers at the last check. */
   #blocking = 0
   #isClosed = false
+  #replaced: string | undefined
   /** Since when the stage is known here by the boot clock, in milliseconds. */
   #knownSince: number
   /** How often in a row the ledger could not be stored. */
@@ -160,9 +162,15 @@ export class RootRotation {
     return rotation
   }
 
+  /** That the own root was put in force in place of one that was plugged in when the state was written last; undefined: it was not. */
+  get replaced(): string | undefined {
+    return this.#replaced
+  }
+
   /** Puts the own root in force; creates it if there is none. Rejects with the reason. */
   useOwn(): Promise<void> {
     return this.#inTurnAgain(async () => {
+      const replaced = replacedBy(this.#state)
       const { makeRoot, log, storage } = this.#parts
       for (const root of rootsOf(this.#state)) if (this.material()?.workloads.id === fingerprintOf(root)) checkTrust(root, this.#state.distrusted)
       this.#usesOwn = true
@@ -171,6 +179,7 @@ export class RootRotation {
         await this.#store(this.#noted(withFirstRoot(this.#state, first, this.clock.now()), [first.root], []))
         log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(chainExpiry(first)).toISOString()}, in ${storage.described}`)
       } else await this.#store(this.#noted(this.#state, rootsOf(this.#state), []))
+      if (replaced !== undefined) log('ca').warn((this.#replaced = replaced))
       // All roots have expired: without a check now, nothing could be signed until the first scheduled one.
       if (this.#state.authorities.every((one) => chainExpiry(one) <= this.clock.now())) await this.#check()
       this.#startChecks()
@@ -181,6 +190,7 @@ export class RootRotation {
   usePlugged(roots: readonly string[]): Promise<void> {
     return this.#inTurnAgain(async () => {
       this.#usesOwn = false
+      this.#replaced = undefined
       await this.#store(this.#noted(this.#state, roots, []))
       this.#startChecks()
     })
