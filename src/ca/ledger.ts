@@ -507,8 +507,13 @@ function blockersOf({ identity, holders, connections: open }: Known, stage: Ledg
   if (absent.length > 0) {
     const { serial, address, notAfter } = lastOf(absent)
     const others = absent.length > 1 ? `, and ${absent.length - 1} more` : ''
-    const reason = `${isComplete ? 'is not connected' : 'is not known to be connected'} from ${address}, where it holds certificate ${serial} of an earlier stage${others}`
-    found.push({ identity, proxies: [], why: 'not connected', reason, until: notAfter })
+    // Behind address translation a certificate is issued to another address than that of its node.
+    const issuedTo = new Set(valid.map((held) => held.address))
+    const strays = named(open.filter((one) => !one.presented && !issuedTo.has(one.address)))
+    const [known, hint] = strays.length > 0 ? [false, '; one of these proxies may hold it, if its address is translated'] : [isComplete, '']
+    const where = `${known ? 'is not connected' : 'is not known to be connected'} from ${address}`
+    const reason = `${where}, where it holds certificate ${serial} of an earlier stage${others}${hint}`
+    found.push({ identity, proxies: strays, why: strays.length > 0 ? 'not known' : 'not connected', reason, until: notAfter })
   }
   return found
 }

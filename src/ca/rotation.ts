@@ -4,7 +4,6 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { fingerprintOf } from '../identity/pem.ts'
-import { secretNames } from '../names/secret-names.ts'
 import type { LedgerStage } from './ledger.ts'
 import { type AuthorityRecord, type AuthorityState, type FormerRoot, type Stage, stages } from './state.ts'
 
@@ -175,13 +174,13 @@ export function stageOf({ authorities, stage, epoch }: AuthorityState): LedgerSt
 /** The roots of the authority's own signing certificates, one PEM text each. */
 export const rootsOf = ({ authorities }: AuthorityState): string[] => authorities.map(({ root }) => root)
 
-/** What is told when the own root is put in force; undefined unless other roots were in force when the state was written, those of an authority that was plugged in. */
-export function replacedBy(state: AuthorityState): string | undefined {
+/** What is told when the own root is put in force, `secret` being the Secret of a plugged-in authority; undefined unless other roots were in force when the state was written, those of an authority that was plugged in. */
+export function replacedBy(state: AuthorityState, secret: string): string | undefined {
   const own = new Set(rootsOf(state).map(fingerprintOf))
   const plugged = state.inForce.map(fingerprintOf).filter((id) => !own.has(id))
   if (plugged.length === 0) return undefined
   const roots = plugged.map((id) => id.slice(0, 16)).join(', ')
-  return `the authority that was in force before (roots ${roots}) is not plugged in any more, in ROOT_CA_DIR or as Secret ${secretNames.pluggedIn}: an own root signs, which those that trust the former roots refuse until they have it; plug it in again, unless it was taken out on purpose`
+  return `the authority that was in force before (roots ${roots}) is not plugged in any more, in ROOT_CA_DIR or as Secret ${secret}: an own root signs, which those that trust the former roots refuse until they have it; plug it in again, unless it was taken out on purpose`
 }
 
 /** A stage of a rotation as part of a sentence: which roots are sent and used. */

@@ -30,6 +30,7 @@ import { type AuthorityRecord, type AuthorityState, type FormerRoot, longestList
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
 import { count } from '../../../src/model/counts.ts'
+import { secretNames } from '../../../src/names/secret-names.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import { after, every, pause, type Timer } from '../../runtime/timers.ts'
@@ -170,7 +171,7 @@ export class RootRotation {
   /** Puts the own root in force; creates it if there is none. Rejects with the reason. */
   useOwn(): Promise<void> {
     return this.#inTurnAgain(async () => {
-      const replaced = replacedBy(this.#state)
+      const replaced = replacedBy(this.#state, secretNames.pluggedIn)
       const { makeRoot, log, storage } = this.#parts
       for (const root of rootsOf(this.#state)) if (this.material()?.workloads.id === fingerprintOf(root)) checkTrust(root, this.#state.distrusted)
       this.#usesOwn = true

@@ -122,6 +122,23 @@ describe('the ledger of issued certificates', () => {
     expect(ledger.blockers({ epoch: 3, provenBy: undefined }, now)).to.deep.equal([])
   })
 
+  it('does not say of a certificate that its holder is not connected where a proxy may hold it whose address is translated', () => {
+    const [near, far] = [issue(one, '10.0.0.1', 1), issue(one, '172.30.0.1', 1, 25 * hour)]
+    connect('a', nodeAt('10.0.0.1', 'a'))
+    const [, absent] = ledger.blockers(stage, now)
+    expect(absent?.reason).to.equal(`is not connected from 172.30.0.1, where it holds certificate ${far} of an earlier stage`)
+    connect('b', nodeAt('10.1.0.2', 'b'))
+    const at = { identity: one, proxies: [nodeAt('10.1.0.2', 'b')], why: 'not known', until: now + 25 * hour }
+    const may = '; one of these proxies may hold it, if its address is translated'
+    expect(ledger.blockers(stage, now)[1]).to.deep.equal({
+      ...at,
+      reason: `is not known to be connected from 172.30.0.1, where it holds certificate ${far} of an earlier stage${may}`,
+    })
+    issue(one, '10.0.0.1', 2, 24 * hour, near)
+    issue(one, '172.30.0.1', 2, 24 * hour, far)
+    expect(blocking()).to.deep.equal([])
+  })
+
   it('names the proxies of other replicas like its own, with what they told last, and says when one has not told', () => {
     const presented = { serial: issue(one, '10.0.0.1', 1), root: 'old', notAfter: now + 24 * hour }
     const two = 'spiffe://td/ns/a/sa/two'
