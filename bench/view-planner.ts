@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { readFeatures } from '../src/config/features.ts'
 import { configKey } from '../src/config/kinds.ts'
-import { readMeshConfig } from '../src/config/mesh-config.ts'
+import { readMeshConfig } from '../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../src/config/parse.ts'
 import { readNode } from '../src/model/proxy.ts'
 import { meshNames } from '../src/names/mesh-names.ts'

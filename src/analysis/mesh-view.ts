@@ -1,18 +1,16 @@
 /** What analyzers look at in the settings of the mesh. */
 import type { Resource } from '../../protocols/messages/analysis.ts'
+import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import {
   type CheckedSetting,
   checkMeshConfig,
   checkMeshNetworks,
-  defaultMeshConfig,
   faultsOfSetting,
-  type MeshConfig,
-  type MeshNetworks,
   type ReadResult,
   readMeshConfig,
   readMeshNetworks,
   type SettingFaults,
-} from '../config/mesh-config.ts'
+} from '../config/mesh-texts.ts'
 import { mapping } from '../config/shape.ts'
 import { readDocuments } from '../config/yaml-documents.ts'
 import { proxyImageOf } from '../inject/proxy-image.ts'

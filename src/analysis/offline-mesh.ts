@@ -4,18 +4,10 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { Resource } from '../../protocols/messages/analysis.ts'
 import { clusterKinds, configKey, kindOfKey, kinds } from '../config/kinds.ts'
 import { assumedNamespace, metadataRemarks } from '../config/metadata.ts'
-import {
-  type DocumentFault,
-  type ParsedFile,
-  parseConfigDocument,
-  parseConfigFile,
-  placeOf,
-  type Reader,
-  readPlace,
-  withoutKind,
-} from '../config/parse.ts'
+import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, type Reader, withoutKind } from '../config/parse.ts'
 import type { PatchCheck } from '../config/patch-faults.ts'
 import { PatternChecks } from '../config/patterns.ts'
+import { placeOf, readPlace } from '../config/places.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { keysOfSecret } from '../config/secret-document.ts'
 import { mapping } from '../config/shape.ts'

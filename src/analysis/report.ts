@@ -1,6 +1,7 @@
 /** Findings as text for people, JSON for programs, and SARIF 2.1.0 (OASIS) for code hosts. */
 import { readKey } from '../config/kinds.ts'
-import { type DocumentFault, readPlace } from '../config/parse.ts'
+import type { DocumentFault } from '../config/parse.ts'
+import { readPlace } from '../config/places.ts'
 import { oneLine, printable } from '../logging/layout.ts'
 import { type Code, codes, type Finding, type Level } from './finding.ts'
 import type { Position } from './positions.ts'

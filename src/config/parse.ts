@@ -13,6 +13,7 @@ import { assumedNamespace, metadataRemarks } from './metadata.ts'
 import { inAssumedNamespace, inNamespace, isWithoutNamespace } from './namespaces.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
+import { placeOf } from './places.ts'
 import { isPolicyKind, meantKind, meantPolicy, meantText, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, isMissing, mapping, noText, type Report, record, text } from './shape.ts'
@@ -338,15 +339,6 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
   } catch (error) {
     return failed(`cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
-}
-
-/** Returns the place of an object in a file, as messages name it. `document`: its number; 0: the place is no file. */
-export const placeOf = (file: string, document: number): string => (document === 0 ? file : `${file}, document ${document}`)
-
-/** The file and document of a place ({@link placeOf}). */
-export function readPlace(place: string): { readonly file: string; readonly document: number } {
-  const [, file = '', document = '0'] = /^(.*), document (\d+)$/s.exec(place) ?? []
-  return { file, document: Number(document) }
 }
 
 /**

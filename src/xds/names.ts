@@ -29,6 +29,20 @@ export function sniCluster(port: number, subset: string, host: string): string {
 /** Whether a cluster or load assignment has an SNI name: traffic to it is mutual TLS of the mesh, forwarded without termination. */
 export const isSniName = (name: string): boolean => name.startsWith('outbound_.')
 
+/** The service of a cluster: its host, port and subset; empty: it is of none. */
+interface ClusterParts {
+  readonly port: string
+  readonly subset: string
+  readonly host: string
+}
+
+/** Reads the name of a cluster to other workloads. */
+export function clusterParts(name: string): ClusterParts {
+  const [, port = '', subset = '', host = ''] =
+    (isSniName(name) ? /^outbound_\.(\d+)_\.(.*?)_\.(.*)$/ : /^outbound\|(\d+)\|([^|]*)\|(.*)$/).exec(name) ?? []
+  return { port, subset, host }
+}
+
 /**
  * Returns the key by which a class hides a resource. For `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments)
  * and `80/a.com:80` (virtual hosts as resources) it is the host, `a.com`. For a listener or a route configuration it is the name of the

@@ -8,7 +8,7 @@ import type { Peer } from '../../actors/runtime/link.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
-import { readMeshConfig } from '../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../src/config/mesh-texts.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
 
 const meshOf = (content: string) => {

@@ -4,14 +4,8 @@
  */
 import { resolve } from 'node:path'
 import { separateSources } from '../../../src/config/config-sources.ts'
-import {
-  defaultMeshConfig,
-  faultsOfSetting,
-  type MeshConfig,
-  type MeshNetworks,
-  type ReadResult,
-  type SettingFaults,
-} from '../../../src/config/mesh-config.ts'
+import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../../../src/config/mesh-config.ts'
+import { faultsOfSetting, type ReadResult, type SettingFaults } from '../../../src/config/mesh-texts.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
 

@@ -1,7 +1,8 @@
 /** Tells the analyzer what a source has read and what is in force does not say (`SeenEvent`; docs/analysis.md, Y4). There is one of a source. */
 import type { FaultFound, SeenEvent } from '../../../protocols/messages/analysis.ts'
-import type { SettingFaults } from '../../../src/config/mesh-config.ts'
-import { type DocumentFault, type ParsedFile, placeOf } from '../../../src/config/parse.ts'
+import type { SettingFaults } from '../../../src/config/mesh-texts.ts'
+import type { DocumentFault, ParsedFile } from '../../../src/config/parse.ts'
+import { placeOf } from '../../../src/config/places.ts'
 import type { Peer, Replay } from '../../runtime/link.ts'
 import { seenObject } from '../events/seen-events.ts'
 

@@ -1,6 +1,6 @@
 /** What happened to configuration objects, by file or object (docs/operation.md, "What a change did"). */
 import type { ChangeCounts, ChangedPlace, ConfigChanges } from '../../../protocols/messages/distribution.ts'
-import { readPlace } from '../../config/parse.ts'
+import { readPlace } from '../../config/places.ts'
 import { someOf } from '../../model/counts.ts'
 
 /** Maximum number of places that are told of a push; the others are counted. */

@@ -2,10 +2,10 @@
 import type { Routing } from '../../../protocols/messages/explain.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
+import { clusterParts } from '../../xds/names.ts'
 import type { Traits } from '../../xds/traits.ts'
 import { usableEndpoints } from '../groups/usable-endpoints.ts'
 import { withReasons } from './empty-clusters.ts'
-import { partsOf } from './routed-cluster.ts'
 
 /** The maximum number of reasons of a cluster, and of clusters that are looked at. */
 const mostReasons = 3
@@ -18,7 +18,7 @@ export type LostEndpoints = Readonly<Record<string, { readonly namespace: string
 export function lostEndpoints(view: View, traits: Traits, snapshot: MeshSnapshot, clusters: readonly string[]): LostEndpoints {
   return Object.fromEntries(
     clusters.slice(0, mostClusters).flatMap((cluster) => {
-      const { host, subset } = partsOf(cluster)
+      const { host, subset } = clusterParts(cluster)
       const state = view.service(host)
       if (!state) return []
       const { service } = state

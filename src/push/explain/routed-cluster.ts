@@ -7,7 +7,7 @@ import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../.
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { Arrival, RoutedCluster } from '../../../protocols/messages/explain.ts'
 import { count } from '../../model/counts.ts'
-import { isSniName, outboundCluster } from '../../xds/names.ts'
+import { clusterParts, outboundCluster } from '../../xds/names.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import { missingText, type SentResources } from './sent-resources.ts'
 import { secretsOf, type WeightedCluster } from './taken-connection.ts'
@@ -67,34 +67,20 @@ function assignmentOf(cluster: Cluster, sent: SentResources): ClusterLoadAssignm
   return sent.named(endpointType, cluster.edsClusterConfig?.serviceName || cluster.name, ClusterLoadAssignmentSchema)
 }
 
-/** The service of a cluster: its host, port and subset; empty: it is of none. */
-interface Parts {
-  readonly port: string
-  readonly subset: string
-  readonly host: string
-}
-
-/** Reads the name of a cluster. */
-export function partsOf(name: string): Parts {
-  const [, port = '', subset = '', host = ''] =
-    (isSniName(name) ? /^outbound_\.(\d+)_\.(.*?)_\.(.*)$/ : /^outbound\|(\d+)\|([^|]*)\|(.*)$/).exec(name) ?? []
-  return { port, subset, host }
-}
-
 /** Why the proxy does not have a cluster. */
 function absence(name: string, sent: SentResources): string {
-  const { port, subset, host } = partsOf(name)
+  const { port, subset, host } = clusterParts(name)
   if (host === '') return `the proxy does not have cluster ${name}`
   const names = sent.names(clusterType)
   if (subset !== '' && names.includes(outboundCluster(Number(port), '', host)))
     return `no DestinationRule that counts for ${host} here has a subset ${subset}`
-  const ports = names.filter((each) => each.startsWith('outbound|') && each.endsWith(`||${host}`)).map((each) => partsOf(each).port)
+  const ports = names.filter((each) => each.startsWith('outbound|') && each.endsWith(`||${host}`)).map((each) => clusterParts(each).port)
   return ports.length > 0 ? `${host} has no port ${port}; it has ${ports.join(', ')}` : `no service that the proxy sees is ${host}`
 }
 
 /** Why a cluster has no endpoints. */
 function emptiness(name: string, sent: SentResources): string {
-  const { port, subset, host } = partsOf(name)
+  const { port, subset, host } = clusterParts(name)
   if (host === '') return `${name} has no endpoints`
   if (subset === '') return `${host} has no endpoints on port ${port}`
   const all = sent.named(endpointType, outboundCluster(Number(port), '', host), ClusterLoadAssignmentSchema)

@@ -4,8 +4,8 @@ import type { Routing } from '../../../protocols/messages/explain.ts'
 import { configKey } from '../../config/kinds.ts'
 import { count } from '../../model/counts.ts'
 import type { View } from '../../snapshot/view.ts'
+import { clusterParts } from '../../xds/names.ts'
 import { withReasons } from './empty-clusters.ts'
-import { partsOf } from './routed-cluster.ts'
 
 /** The maximum number of entries that are named. */
 const mostNamed = 3
@@ -28,7 +28,7 @@ export function unhealthyEntries(
 ): UnhealthyEntries {
   return Object.fromEntries(
     clusters.flatMap((cluster) => {
-      const found = (service(partsOf(cluster).host)?.endpoints ?? []).filter(isUnhealthyEntry)
+      const found = (service(clusterParts(cluster).host)?.endpoints ?? []).filter(isUnhealthyEntry)
       const entries = found.slice(0, mostNamed).map(({ namespace, workload: name }) => {
         return { namespace, name, condition: conditionOf(objectAt(configKey({ kind: 'WorkloadEntry', namespace, name }))) }
       })

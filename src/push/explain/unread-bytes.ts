@@ -3,14 +3,13 @@ import type { Protocol } from '../../../protocols/data.ts'
 import type { Arrival, Routing } from '../../../protocols/messages/explain.ts'
 import { isHttp, isOpaqueTls } from '../../model/protocol.ts'
 import type { View } from '../../snapshot/view.ts'
-import { isSniName } from '../../xds/names.ts'
-import { partsOf } from './routed-cluster.ts'
+import { clusterParts, isSniName } from '../../xds/names.ts'
 
 /** The protocols of the ports that clusters are of, by cluster, as a view declares them. Those of unknown services are left out. */
 export function portProtocols({ service }: Pick<View, 'service'>, clusters: readonly string[]): Record<string, Protocol> {
   return Object.fromEntries(
     clusters.flatMap((cluster) => {
-      const { host, port } = partsOf(cluster)
+      const { host, port } = clusterParts(cluster)
       const found = service(host)?.service.ports.find(({ number }) => number === Number(port))
       return found ? [[cluster, found.protocol] as const] : []
     }),
@@ -31,7 +30,7 @@ export function withUnreadBytes(routing: Routing, protocols: Readonly<Record<str
 
 /** Why a workload cannot read what arrives; empty: it can, or its protocol is not known. */
 function unreadBy({ cluster, tlsOf }: Arrival, protocol: Protocol | undefined): string {
-  const { host, port } = partsOf(cluster)
+  const { host, port } = clusterParts(cluster)
   // What comes by AUTO_PASSTHROUGH is mutual TLS of the mesh, which ends at the proxy of the workload.
   if (protocol === undefined || isSniName(cluster)) return ''
   const at = `port ${port} of ${host} is ${protocol}`

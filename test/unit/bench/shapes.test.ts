@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { files } from '../../../bench/mesh.ts'
 import { type ShapeName, shapeFiles, shapes, viewersOf } from '../../../bench/shapes.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { names } from '../../harness/settings.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { actorOfSource, hostAndPort, separateSources } from '../../../src/config/config-sources.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 
 /** Returns the addresses that are used, and the warnings. */
 function read(...entries: unknown[]): { addresses: string[]; warnings: string[] } {

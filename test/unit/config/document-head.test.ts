@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 

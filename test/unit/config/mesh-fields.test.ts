@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
-import { type MeshConfig, meshForm, namesOfMesh, readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-config.ts'
+import { type MeshConfig, meshForm, namesOfMesh } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { proxyConfigShape } from '../../../src/config/proxy-config.ts'
 import type { Form } from '../../../src/config/shape.ts'

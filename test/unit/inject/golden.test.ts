@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parse, parseAllDocuments, stringify } from 'yaml'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { injected, injectionConfiguration, injectionSettings } from '../../harness/injection.ts'
 
 const root = new URL('golden/', import.meta.url)

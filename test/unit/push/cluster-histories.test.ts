@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { configKey } from '../../../src/config/kinds.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'

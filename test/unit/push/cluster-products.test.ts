@@ -7,7 +7,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { configKey, keyAt } from '../../../src/config/kinds.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { portOf, servesPort } from '../../../src/model/workload.ts'

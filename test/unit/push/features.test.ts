@@ -13,7 +13,7 @@ import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../.
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { PushContent } from '../../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../../../src/config/kinds.ts'
-import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'

@@ -12,7 +12,7 @@ import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
-import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'

@@ -13,7 +13,7 @@ import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/ro
 import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { isClusterLocal } from '../../../src/snapshot/cluster-local.ts'
 import { testSettings } from '../../harness/settings.ts'
 

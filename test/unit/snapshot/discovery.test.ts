@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Service } from '../../../protocols/data.ts'
 import { configKey } from '../../../src/config/kinds.ts'
-import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { readMeshConfig } from '../../../src/config/mesh-texts.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Faults } from '../../../src/model/faults.ts'
 import { selectsLabels } from '../../../src/snapshot/discovery.ts'

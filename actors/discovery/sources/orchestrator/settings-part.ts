@@ -4,7 +4,8 @@
  */
 import type { ClusterSettings } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
-import { type MeshConfig, type MeshNetworks, readMeshConfig, readMeshNetworks } from '../../../../src/config/mesh-config.ts'
+import type { MeshConfig, MeshNetworks } from '../../../../src/config/mesh-config.ts'
+import { readMeshConfig, readMeshNetworks } from '../../../../src/config/mesh-texts.ts'
 import { namedResource } from '../../../../src/orchestrator/resources.ts'
 import { cutSettings, type SettingsObject, settingsNames } from '../../../../src/orchestrator/settings-object.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
