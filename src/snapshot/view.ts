@@ -289,12 +289,16 @@ function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, vi
   const choosing = (host: string, namespace: string) => {
     const state = visible(host)
     if (!state || (namespace !== '*' && state.service.namespace !== namespace)) return
-    if (entry.port?.number && !state.service.ports.some((port) => port.number === entry.port?.number)) return
-    chosen.set(host, state)
+    if (hasPortOf(entry, state.service)) chosen.set(host, state)
   }
   const isKept = (host: string) => without.length === 0 || !isExcluded(visible(host)?.service.namespace ?? '', host)
   for (const pattern of patterns) for (const host of hostsOf(snapshot, pattern)) if (isKept(host)) choosing(host, pattern.namespace)
-  for (const { destinations } of seen) for (const host of destinations) choosing(host, '*')
+  // A route may lead to another port than that of the listener.
+  for (const { destinations } of seen)
+    for (const host of destinations) {
+      const state = visible(host)
+      if (state) chosen.set(host, state)
+    }
   const port = entry.port?.number ? { number: entry.port.number, protocol: entry.port.protocol ?? '', name: entry.port.name ?? '' } : undefined
   const hosts = [...chosen.values()].sort(byNamespaceThenHost).map(({ service }) => service.hostname)
   const egress: EgressListener = {
@@ -308,6 +312,20 @@ function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, vi
     virtualServices: hostLookup(seen),
   }
   return egress
+}
+
+/** Whether a service has the port of an egress listener, if that has one. */
+const hasPortOf = ({ port }: Pick<Egress, 'port'>, { ports }: Service): boolean => !port?.number || ports.some(({ number }) => number === port.number)
+
+/** The ports of the egress listeners of a Sidecar whose hosts name a service that has none of these ports. */
+export function portsNotHad(snapshot: MeshSnapshot, viewer: string, { spec }: Sidecar, state: ServiceState): number[] {
+  const { service } = state
+  const visible: Visible = (host) => (host === service.hostname ? state : undefined)
+  return (spec.egress ?? []).flatMap((entry) => {
+    if (!entry.port?.number || hasPortOf(entry, service)) return []
+    const { hosts } = sidecarEgress(snapshot, viewer, { ...entry, port: undefined }, visible)
+    return hosts.includes(service.hostname) ? [entry.port.number] : []
+  })
 }
 
 /** The hosts that a pattern matches, whether visible or not. */

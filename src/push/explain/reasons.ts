@@ -13,7 +13,7 @@ import type { DestinationRule, Sidecar, VirtualService } from '../../snapshot/ob
 import { serviceKey } from '../../snapshot/objects.ts'
 import { allPolicies, policiesFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import type { View } from '../../snapshot/view.ts'
+import { portsNotHad, type View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { visibleRule } from '../../snapshot/visibility.ts'
 import { choose } from '../../snapshot/visible-services.ts'
@@ -123,8 +123,12 @@ export class Reasons {
       const why = chosen.service.namespace === this.#viewer ? 'is of its own namespace' : 'is older'
       return `the proxy takes ${hostname} from namespace ${chosen.service.namespace}: that service ${why}`
     }
-    if (this.#view?.sidecar && !this.#view.service(hostname)) return `${configKey(this.#view.sidecar)} does not import ${hostname}`
-    return undefined
+    const { sidecar } = this.#view ?? {}
+    if (!sidecar || this.#view?.service(hostname)) return undefined
+    const ports = chosen ? portsNotHad(this.#snapshot, this.#viewer, sidecar, chosen) : []
+    if (ports.length === 0) return `${configKey(sidecar)} does not import ${hostname}`
+    const own = (chosen?.service.ports ?? []).map(({ number }) => number)
+    return `the listeners of ${configKey(sidecar)} whose hosts name ${hostname} are for port ${ports.join(', ')}, and it has only port ${own.join(', ')} (V9 in docs/resources.md)`
   }
 
   #ofRule(rule: DestinationRule): string | undefined {

@@ -102,6 +102,14 @@ describe('an explanation', () => {
     const answer = explained(objects, clusterType, cluster)
     expect([answer.exists, answer.isComplete]).to.deep.equal([false, true])
     expect(said(answer)).to.deep.equal({ 'Sidecar/ns/all': 'added', 'ServiceEntry/other/a': 'Sidecar/ns/all does not import a.example' })
+    const ofPort = object(
+      'Sidecar',
+      'ns/all',
+      '{egress: [{port: {number: 9090, protocol: HTTP, name: http}, hosts: ["*/*"]}, {port: {number: 70, protocol: HTTP, name: http}, hosts: ["ns/*"]}]}',
+    )
+    expect(said(explained([service('other/a', 'a.example', endpoints), ofPort], clusterType, cluster))['ServiceEntry/other/a'], 'a port').to.equal(
+      'the listeners of Sidecar/ns/all whose hosts name a.example are for port 9090, and it has only port 80 (V9 in docs/resources.md)',
+    )
   })
 
   it('says which workloads and rules have a part in endpoints, and which of several routes counts', () => {
