@@ -10,6 +10,7 @@ import {
   endpointType,
   isWholeType,
   isWildcardType,
+  listenerType,
   pushOrder,
   routeType,
   secretType,
@@ -74,6 +75,9 @@ const maxUnanswered = 8
 
 /** The maximum number of refused resources of a type that are remembered. */
 const maxBlamed = 16
+
+/** The maximum number of listeners that are removed and sent again on one stream because the proxy cannot change them in place. */
+const maxReplaced = 1024
 
 const noNames: ReadonlySet<string> = new Set()
 
@@ -272,7 +276,8 @@ export class XdsSession {
   }
 
   /**
-   * Returns the refusal (NACK) of the response with a nonce; undefined if that response was answered before, or is no longer remembered.
+   * Returns the refusal (NACK) of the response with a nonce; undefined if that response was answered before, is no longer remembered, or has
+   * only listeners that are removed and sent again.
    */
   refused(typeUrl: string, nonce: string, detail: string): Refused | undefined {
     const watch = this.watches.get(typeUrl)
@@ -280,10 +285,13 @@ export class XdsSession {
     if (!watch || !refused) return undefined
     answered(watch, nonce)
     const { groups } = refused.sent
-    const resources = namesBlamed(detail).flatMap((name) => {
+    const named = namesBlamed(detail).flatMap((name) => {
       const version = versionOf(groups, name, hostOf(typeUrl, name))
       return version === undefined ? [] : { name, version }
     })
+    const fixed = typeUrl === listenerType ? fixedListeners(detail) : noNames
+    const resources = named.filter(({ name, version }) => !fixed.has(name) || !mustReplace(watch, name, version))
+    if (named.length > 0 && resources.length === 0) return undefined
     const blamed = this.#blamed.get(typeUrl) ?? new Set()
     this.#blamed.set(typeUrl, blamed)
     for (const { name } of resources) if (blamed.size < maxBlamed) blamed.add(name)
@@ -346,7 +354,7 @@ export class XdsSession {
   }
 
   #isDue(watch: Watch): boolean {
-    return watch.dueInFull || watch.dueNames.size > 0 || this.#isOutdated(watch, this.#state(watch))
+    return watch.dueInFull || watch.dueNames.size > 0 || mustRemove(watch) || this.#isOutdated(watch, this.#state(watch))
   }
 
   /** Proxies ignore virtual hosts of route configurations that they do not have yet. */
@@ -413,6 +421,7 @@ export class XdsSession {
     const plans = (typeUrl === secretType && this.#secrets?.plans) || this.#parts.plans
     const { delta } = this
     const hasContent = (plan: Plan) => plan.count > 0 || (delta && plan.removed.length > 0)
+    if (mustRemove(watch)) return { plan: this.#removal(watch, state, subscription), due: true }
     if (watch.dueInFull) {
       const plan = watch.initialVersions
         ? plans.reconnected(typeUrl, state, watch.initialVersions, subscription)
@@ -444,6 +453,21 @@ export class XdsSession {
     watch.dueNames.clear()
     if (!sent) this.#markSent(watch, state)
     return { plan, due: hasContent(plan) }
+  }
+
+  /** Returns the plan by which a proxy removes listeners that it cannot change in place, and makes them due behind it (S11, D10). */
+  #removal(watch: Watch, state: TypeState, subscription: Subscription): Plan {
+    const { plans } = this.#parts
+    const removed = [...(watch.replaced?.due ?? [])]
+    watch.replaced?.due.clear()
+    if (this.delta) {
+      for (const name of removed) watch.dueNames.add(name)
+      return { ...plans.ofNames(watch.typeUrl, state, subscription, noNames, true), removed }
+    }
+    watch.dueInFull = true
+    const kept = new Set([...state.entries()].map(({ name }) => name))
+    for (const name of removed) kept.delete(name)
+    return plans.ofNames(watch.typeUrl, state, subscription, kept, false)
   }
 
   #markSent(watch: Watch, state: TypeState): void {
@@ -509,6 +533,23 @@ export class XdsSession {
  * other.
  */
 const namesBlamed = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
+
+/** Returns the listeners in an error message of Envoy that it would add as they are, but does not change to that. */
+const fixedListeners = (message: string): ReadonlySet<string> =>
+  new Set([...message.matchAll(/Listener (\S+): reuse port cannot be changed during an update/g)].map(([, name]) => name as string))
+
+/** Whether a refused version of a listener is to be removed and sent again: only once, so that a proxy that goes on refusing it is reported. */
+function mustReplace(watch: Watch, name: string, version: string): boolean {
+  watch.replaced ??= { due: new Set(), versions: new Map() }
+  const { due, versions } = watch.replaced
+  if (versions.get(name) === version || versions.size >= maxReplaced) return false
+  versions.set(name, version)
+  due.add(name)
+  return true
+}
+
+/** Whether listeners are to be removed before they are sent again. */
+const mustRemove = ({ replaced }: Watch): boolean => replaced !== undefined && replaced.due.size > 0
 
 /** Records that the proxy acknowledged a response, the last one or an earlier one. */
 function acknowledged(watch: Watch, nonce: string): void {

@@ -42,6 +42,11 @@ export interface Watch {
   dueInFull: boolean
   /** Names that are to be sent because the proxy asked for them or because their clusters warm again. */
   readonly dueNames: Set<string>
+  /**
+   * Listeners that the proxy cannot change in place: those that are to be removed and then sent again, and the refused versions of all that
+   * were, by name. Undefined while there was none, which holds for nearly all proxies.
+   */
+  replaced: { readonly due: Set<string>; readonly versions: Map<string, string> } | undefined
   /** Subscribed names that stale lists left out. They are sent again if the next list has them: the proxy has dropped the resources. */
   readonly leftOut: Set<string>
   /** `initial_resource_versions`, until the first response is made. */
@@ -73,6 +78,7 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     isInDoubt: false,
     dueInFull: false,
     dueNames: new Set(),
+    replaced: undefined,
     leftOut: new Set(),
     initialVersions: undefined,
     lastError: undefined,
