@@ -9,13 +9,13 @@ import { configKey, keyAt, kindOfKey } from '../../config/kinds.ts'
 import type { ResourceFault } from '../../model/faults.ts'
 import { hostCovers, hostsOverlap } from '../../model/match.ts'
 import { registryName, type ServiceState } from '../../registry/merged-services.ts'
-import { passingGateways } from '../../snapshot/passed-on.ts'
+import type { Gateway } from '../../snapshot/objects.ts'
 import { podOf } from '../../snapshot/pods.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { Resource } from '../../xds/slab/resource.ts'
-import { listenerType, routeType } from '../../xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { passedSettings } from '../passed-mesh.ts'
 import type { Planner } from '../planner.ts'
 
@@ -192,10 +192,11 @@ class Gathered {
 
   /** Adds what a proxy of a namespace may be selected by. */
   ofProxy({ namespace, type }: ProxyNode, typeUrl: string): void {
-    const { sidecars, envoyFilters, gateways, networkGateways, policies, mesh } = this.#snapshot
+    const { sidecars, envoyFilters, gateways, policies, mesh } = this.#snapshot
     const both = new Set([namespace, mesh.rootNamespace])
     // The Gateways of networks decide which endpoints these lead to.
-    for (const gateway of type === 'router' ? gateways : networkGateways.size > 0 ? passingGateways(gateways) : []) this.#add(gateway)
+    const deciding = typeUrl === endpointType || typeUrl === clusterType ? this.#passing() : []
+    for (const gateway of type === 'router' ? gateways : deciding) this.#add(gateway)
     if (type !== 'router') for (const each of both) for (const sidecar of sidecars.get(each) ?? []) this.#add(sidecar)
     for (const filter of envoyFilters) if (both.has(filter.namespace)) this.#add(filter)
     // The modes of workloads decide which endpoints gateways of networks reach; the other policies are in listeners only.
@@ -204,6 +205,14 @@ class Gathered {
     if (typeUrl !== listenerType) return
     for (const each of new Set(['', ...both]))
       for (const list of [policies.authorization, policies.requests]) for (const policy of list.get(each) ?? []) this.#add(policy)
+  }
+
+  /** The Gateways by which gateways of networks pass calls on. */
+  #passing(): readonly Gateway[] {
+    const { gateways, networkGateways } = this.#snapshot
+    const passedOn = [...networkGateways.values()].flatMap((ofNetwork) => [...ofNetwork.values()].flat())
+    const paths = new Set(passedOn.flatMap((each) => each.passedOn?.gateways ?? []))
+    return gateways.filter(({ namespace, name }) => paths.has(`${namespace}/${name}`))
   }
 
   /** Adds the pod of the proxy with its node, and the namespaces by whose labels the others are discovered or have a network. */

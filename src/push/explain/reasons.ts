@@ -84,6 +84,8 @@ export class Reasons {
           : 'its selector, or its conditions on the proxy, do not match'
       }
       case 'Gateway':
+        // One that concerns a sidecar is that of a gateway of a network.
+        if (this.#input.node.type !== 'router') return undefined
         return this.#proxy?.gateways.includes(`${object.namespace}/${object.name}`) ? undefined : 'its selector does not match the proxy'
       case 'AuthorizationPolicy':
       case 'RequestAuthentication':

@@ -2,8 +2,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ConfigObject } from '../../../../protocols/data.ts'
-import type { Explained } from '../../../../protocols/messages/explain.ts'
+import { type Explained, noEffect } from '../../../../protocols/messages/explain.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
+import { readMeshNetworks } from '../../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../../src/config/parse.ts'
 import { readNode } from '../../../../src/model/proxy.ts'
 import { digestOf, explainInput } from '../../../../src/push/explain/candidates.ts'
@@ -73,6 +74,41 @@ describe('an explanation', () => {
       'Sidecar/ns/of-q': 'its selector does not match the proxy',
     })
     expect(answer.objects[0]).to.include({ namespace: 'ns', source: 'files', place: objects[0]?.place })
+  })
+
+  it('tries of Gateways with AUTO_PASSTHROUGH those that select a gateway of a network, and only where endpoints are asked about', () => {
+    const passing = (name: string, app: string) =>
+      object(
+        'Gateway',
+        `edge/${name}`,
+        `{selector: {app: ${app}}, servers: [{port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.example"], tls: {mode: AUTO_PASSTHROUGH}}]}`,
+      )
+    const planner = new Planner(testSettings())
+    const networks = readMeshNetworks('networks: {west: {gateways: [{registryServiceName: gateway.example}]}}')
+    if ('value' in networks) planner.state.setNetworks(networks.value)
+    const asked = service('ns/a', 'a.example', ', endpoints: [{address: 10.0.0.1, network: west, labels: {security.mesh.io/tlsMode: mesh}}]')
+    const gateway = object(
+      'ServiceEntry',
+      'edge/gateway',
+      '{hosts: [gateway.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 15443, name: tls, protocol: TLS}], endpoints: [{address: 10.0.9.1, labels: {app: gateway}}]}',
+    )
+    const others = Array.from({ length: 100 }, (_, index) => passing(`other-${index}`, 'other'))
+    for (const each of [asked, gateway, passing('passing', 'gateway'), ...others]) planner.state.setConfig(configKey(each), each)
+    planner.advance()
+    planner.connect('p', node)
+    const tried = (typeUrl: string, name: string) => {
+      const input = explainInput(planner, 'p', typeUrl, name)
+      return input?.objects.flatMap(({ kind, name: of }) => (kind === 'Gateway' ? of : []))
+    }
+    expect(tried(endpointType, cluster)).to.deep.equal(['passing'])
+    expect(tried(clusterType, cluster)).to.deep.equal(['passing'])
+    expect(tried(listenerType, '0.0.0.0_80')).to.deep.equal([])
+    const input = explainInput(planner, 'p', endpointType, cluster)
+    expect(input && said(explain(structuredClone(input), () => false))).to.deep.equal({
+      'ServiceEntry/ns/a': 'removed',
+      'ServiceEntry/edge/gateway': 'changed',
+      'Gateway/edge/passing': noEffect,
+    })
   })
 
   it('names the Gateways of a VirtualService that have another port than the one that is asked about', () => {
