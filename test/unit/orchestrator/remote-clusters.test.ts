@@ -58,10 +58,10 @@ function following(turnMs = Number.POSITIVE_INFINITY, uidOf: () => Promise<strin
   for (const each of events) each.complete()
   return {
     ...{ clusters, lines, started, stopped, restarted, told },
-    given(texts: Readonly<Record<string, string>>) {
+    given(texts: Readonly<Record<string, string>>, name = 's') {
       const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
-      const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data }, false)
-      first.set('mesh-system/s', read?.object as RemoteSecret, false)
+      const read = first.read({ metadata: { namespace: 'mesh-system', name, resourceVersion: '1' }, data }, false)
+      first.set(`mesh-system/${name}`, read?.object as RemoteSecret, false)
       first.settled()
     },
   }
@@ -92,6 +92,19 @@ describe('a remote secret whose certificate authority cannot be read', () => {
       expect(clusters.troubles[0]).to.match(/^Secret mesh-system\/s, cluster west: .*certificate-authority-data: .*; its last good state stays$/)
     }
     expect([started, stopped]).to.deep.equal([['west'], []])
+    clusters.close()
+  })
+})
+
+describe('one id in two remote secrets', () => {
+  it('has a row for each, which the Secret tells apart: the key is the id', () => {
+    const { clusters, given } = following()
+    given({ west: kubeconfig('https://10.0.0.1') }, 'first')
+    given({ west: kubeconfig('https://10.0.0.2') }, 'second')
+    expect(clusters.keys.map(({ name, secret, actor, trouble }) => ({ name, secret, actor, trouble }))).to.deep.equal([
+      { name: 'west', secret: 'mesh-system/first', actor: 'west', trouble: '' },
+      { name: 'west', secret: 'mesh-system/second', actor: '', trouble: 'Secret mesh-system/first names it too and is older; the key is left out' },
+    ])
     clusters.close()
   })
 })
