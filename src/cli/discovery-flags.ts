@@ -2,7 +2,7 @@
 
 import { longest } from '../config/variable.ts'
 import { discoveryScopes } from '../logging/levels.ts'
-import { controlZ, meshConfigPath } from './defaults.ts'
+import { controlZ, meshConfigPath, registriesNamespace } from './defaults.ts'
 import { duration, float32, int, list, text, toggle, uint16 } from './flags.ts'
 import { loggingFlags } from './logging-flags.ts'
 
@@ -52,7 +52,7 @@ export const discoveryFlags = {
     description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',
   }),
   clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
-  clusterRegistriesNamespace: text({ default: 'mesh-system', description: 'namespace of the Secrets that name other clusters of the mesh' }),
+  clusterRegistriesNamespace: text({ default: registriesNamespace, description: 'namespace of the Secrets that name other clusters of the mesh' }),
   configDir: text({
     value: 'directory',
     default: '',

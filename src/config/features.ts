@@ -364,7 +364,7 @@ export const variables = {
     default: '30m',
     range: ['0s', longest],
     meaning:
-      'how long readiness waits for another cluster that ready replicas have and this one has not read, so that a restart takes no endpoints from proxies (docs/operation.md, J5); no longer than PILOT_REMOTE_CLUSTER_TIMEOUT: as for others',
+      'how long readiness waits for another cluster that ready replicas have and this one has not read, or may not read, so that a restart takes no endpoints from proxies (docs/operation.md, J5); no longer than PILOT_REMOTE_CLUSTER_TIMEOUT: as for others',
   },
   EXTERNAL_MESHD: {
     type: 'boolean',

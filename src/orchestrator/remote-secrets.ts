@@ -69,6 +69,14 @@ interface ReadSecret {
   readonly unread: number
 }
 
+/** What the Secrets say: the clusters to follow by id, those whose keys could never be used, and what is wrong. */
+export interface SecretsResult {
+  readonly clusters: ReadonlyMap<string, RemoteCluster>
+  readonly unusable: ReadonlySet<string>
+  readonly faulty: readonly FaultyKey[]
+  readonly faults: readonly string[]
+}
+
 /** Collects the Secrets. A key that becomes unusable keeps its last good state. */
 export class RemoteSecrets {
   readonly #own: string
@@ -112,7 +120,7 @@ export class RemoteSecrets {
    * The clusters to follow by id, and what is wrong, of the first keys and as sentences for people, without anything of the content of Secrets. A key that
    * cannot be used, and never could, takes no cluster from the key of a newer Secret. Clusters that are followed stay where there are too many.
    */
-  result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faulty: readonly FaultyKey[]; readonly faults: readonly string[] } {
+  result(): SecretsResult {
     const usable: RemoteCluster[] = []
     const claims = new Map<string, string>()
     const all: FaultyKey[] = []
@@ -140,7 +148,12 @@ export class RemoteSecrets {
     this.#followed = new Set(usable.map(({ id }) => id))
     const faulty = all.slice(0, most.faults)
     const more = all.length > most.faults ? [`more than ${most.faults} keys of remote secrets have faults; the others are not told`] : []
-    return { clusters: new Map(usable.map((cluster) => [cluster.id, cluster])), faulty, faults: [...this.#unread(), ...faulty.map(keyLine), ...more] }
+    return {
+      clusters: new Map(usable.map((cluster) => [cluster.id, cluster])),
+      unusable: new Set(never.flatMap(({ id }) => (claims.has(id) ? [] : id))),
+      faulty,
+      faults: [...this.#unread(), ...faulty.map(keyLine), ...more],
+    }
   }
 
   /** The sentences about Secrets with too many keys. */

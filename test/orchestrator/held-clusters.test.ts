@@ -5,7 +5,7 @@ import { TestCluster } from '../harness/cluster.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
-const namespaces = ['mesh-system', 'shop'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`)
+const namespaces = ['mesh-system', 'registries', 'shop'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`)
 const web = 'apiVersion: v1\nkind: Service\nmetadata: {name: only-far, namespace: shop}\nspec: {ports: [{name: http, port: 80}]}'
 
 describe('a replica that cannot read a cluster at its start', function () {
@@ -13,10 +13,11 @@ describe('a replica that cannot read a cluster at its start', function () {
   let near: TestCluster
   let far: TestCluster
   let kubeconfig: string
+  let text: string
   const services: Service[] = []
 
-  const start = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
-    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--writers', '1']
+  const start = async (env: Readonly<Record<string, string>> = {}, more: readonly string[] = []): Promise<Service> => {
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--writers', '1', ...more]
     const made = new Service({
       env: {
         ...{ ENABLE_DEBUG_ON_LOOPBACK: 'true', MESHD_CA_STATE_DIR: '', MESHD_REPLICA_ADDRESS: '127.0.0.1:0', PILOT_REMOTE_CLUSTER_TIMEOUT: '3s' },
@@ -32,6 +33,16 @@ describe('a replica that cannot read a cluster at its start', function () {
     return { status: answer?.status, text: (await answer?.text()) ?? '' }
   }
   const hasFar = async (service: Service) => JSON.stringify(await service.debug('registryz').catch(() => '')).includes('only-far.shop')
+  /** Writes the remote secret: how the other cluster is reached. */
+  const write = (text: string, namespace = 'mesh-system') => {
+    const metadata = { name: 'remotes', namespace, labels: { 'mesh/multiCluster': 'true' } }
+    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data: { far: Buffer.from(text).toString('base64') } }))
+  }
+  const lacks = (why: string, who: string) =>
+    new RegExp(
+      `^this replica lacks clusters, since ${why}, and ${who}: this one is not ready before it has, for \\d+ s at most \\(MESHD_HELD_CLUSTER_TIMEOUT\\)$`,
+      'm',
+    )
   const waits =
     /^cluster far has not been read whole yet \(Secret mesh-system\/remotes\), and ready replicas have it: this one is not ready before it has, for \d+ s at most \(MESHD_HELD_CLUSTER_TIMEOUT\)$/m
 
@@ -43,9 +54,9 @@ describe('a replica that cannot read a cluster at its start', function () {
     }
     far.apply(web)
     kubeconfig = near.roleConfig()
-    const data = { far: Buffer.from(readFileSync(far.roleConfig(), 'utf8')).toString('base64') }
-    const metadata = { name: 'remotes', namespace: 'mesh-system', labels: { 'mesh/multiCluster': 'true' } }
-    near.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data }))
+    text = readFileSync(far.roleConfig(), 'utf8')
+    write(text)
+    write(text, 'registries')
     const first = await start()
     await first.start()
     await until('the other cluster', () => hasFar(first))
@@ -86,6 +97,63 @@ describe('a replica that cannot read a cluster at its start', function () {
     expect(await hasFar(third)).to.equal(false)
     expect(await third.metrics()).to.match(/^remote_cluster_sync_timeouts_total 1$/m)
     await third.stop()
+  })
+
+  it('is not ready either where its role does not permit to read the Secret, the namespace of Secrets is another one, or the Secret cannot be used any more', async () => {
+    const [first] = services as [Service]
+    far.signalServer('SIGCONT')
+    const forbidden = 'its role does not permit to read remote secrets'
+    const held = ['ready replicas have far', 'ready replicas have the clusters far']
+    const silent = ['replicas that have not answered may have some', 'replicas that have not answered may have other clusters']
+    for (const { why, who, fail, mend, flags } of [
+      // The role has the Secrets of the control plane, by which replicas know each other, and not those of another namespace.
+      {
+        ...{ why: forbidden, who: held, flags: ['--clusterRegistriesNamespace', 'registries'] },
+        fail: () => near.forbid('secrets'),
+        mend: () => near.roleConfig(),
+      },
+      {
+        ...{ why: 'there is no remote secret in the namespace gone', who: held, flags: ['--clusterRegistriesNamespace', 'gone'] },
+        fail: () => {},
+        mend: () => {
+          near.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}')
+          write(text, 'gone')
+        },
+      },
+      {
+        ...{ why: forbidden, who: silent, flags: [] },
+        fail: () => [near.forbid('secrets'), near.forbid('secrets', 'Role')],
+        mend: () => near.roleConfig(),
+      },
+      {
+        ...{ why: 'the key of a remote secret cannot be used', who: held, flags: [] },
+        fail: () => write('no configuration'),
+        mend: () => write(text),
+      },
+    ]) {
+      const [said = '', told = ''] = who
+      fail()
+      const late = await start({}, flags)
+      const started = late.start()
+      await until(`the body of /ready to say that ${why}`, async () => lacks(why, said).test((await ready(late)).text))
+      // The others are asked again whether they have it.
+      const asked = performance.now()
+      await until('further questions', () => performance.now() > asked + 7000)
+      expect([(await ready(late)).status, (await ready(first)).status, await hasFar(first)]).to.deep.equal([503, 200, true])
+      const bounded = await start({ MESHD_HELD_CLUSTER_TIMEOUT: '8s' }, flags)
+      await bounded.start()
+      await bounded.output.says(
+        new RegExp(`warn\\s+.*${told}, which this one cannot read, since ${why}: after 8 s .* the service goes on without them`),
+      )
+      expect(await hasFar(bounded)).to.equal(false)
+      await bounded.stop()
+      mend()
+      await started
+      await until('the other cluster', () => hasFar(late))
+      expect((await ready(late)).text).not.to.match(lacks(why, said))
+      await late.stop()
+    }
+    far.signalServer('SIGSTOP')
   })
 
   it('goes on without it when no ready one has it any more', async () => {

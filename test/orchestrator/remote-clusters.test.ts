@@ -376,7 +376,7 @@ describe('another cluster of the mesh', () => {
       await discovery.service.stop()
       await discovery.service.start()
       const said =
-        /remote secrets of the namespace mesh-system cannot be read: the role of this service account does not permit "(list|watch)" of "secrets" in the namespace mesh-system: .*; the service goes on without other clusters: it has none of their services and endpoints, and refuses their proxies/
+        /remote secrets of the namespace mesh-system cannot be read: the role of this service account does not permit "(list|watch)" of "secrets" in the namespace mesh-system: .*; until it does, the service has none of the services and endpoints of other clusters, and refuses their proxies/
       expect(await readiness()).to.match(said)
       await discovery.service.output.says(said)
       expect((await rows()).map(({ name, trouble }) => [name, said.test(trouble ?? '')])).to.deep.equal([
@@ -392,7 +392,18 @@ describe('another cluster of the mesh', () => {
     await until('no trouble', async () => !(await readiness()).includes('remote secrets'))
   })
 
-  it('is named in the namespace of --clusterRegistriesNamespace alone', async () => {
+  it('is named in the namespace of --clusterRegistriesNamespace alone, which is told while it does not exist', async () => {
+    await discovery.service.stop()
+    discovery.service.flags.push('--clusterRegistriesNamespace', 'registries')
+    await discovery.service.start()
+    const missing =
+      'the namespace registries, which --clusterRegistriesNamespace names, does not exist: no other cluster is followed until it has remote secrets'
+    await discovery.service.output.says(missing)
+    expect((await readiness()).split('\n')).to.include(missing)
+    expect((await rows()).map(({ name, trouble = '' }) => [name, trouble])).to.deep.equal([
+      ['Orchestrator', ''],
+      ['', missing],
+    ])
     near.apply(
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: registries}',
       JSON.stringify({
@@ -400,9 +411,8 @@ describe('another cluster of the mesh', () => {
         stringData: { elsewhere: configOf() },
       }),
     )
-    await discovery.service.stop()
-    discovery.service.flags.push('--clusterRegistriesNamespace', 'registries')
-    await discovery.service.start()
+    await discovery.service.output.says('the namespace registries, which --clusterRegistriesNamespace names, is there')
+    expect(await readiness()).not.to.contain('clusterRegistriesNamespace')
     local = await connect('elsewhere', 'Orchestrator')
     await has(local, 'only-far', ['10.2.0.2'])
     expect((await rows()).map(({ name, secret = '' }) => [name, secret])).to.deep.equal([

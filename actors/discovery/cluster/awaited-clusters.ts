@@ -21,6 +21,12 @@ export interface AwaitedCluster {
   isLate: boolean
 }
 
+/** Clusters that this replica may lack, because it cannot read what names them. */
+export interface UnreadClusters {
+  readonly why: string
+  readonly mayBe: (id: string) => boolean
+}
+
 /** What clusters are waited for with. */
 export interface AwaitedClustersParts {
   /** How long the first push waits for a cluster, and for one that other replicas have, in milliseconds. */
@@ -34,6 +40,8 @@ export interface AwaitedClustersParts {
   readonly followed: () => readonly AwaitedCluster[]
   /** Whether it is known which clusters there are, as far as the role permits. */
   readonly isKnown: () => boolean
+  /** Clusters that are not followed, and that other replicas may have. */
+  readonly unread: () => UnreadClusters | undefined
 }
 
 /** The clusters that are waited for. */
@@ -47,6 +55,8 @@ export class AwaitedClusters {
   /** The start of the push queue that waits, in Unix milliseconds, and since when that was known, in monotonic ones. */
   #queue = { startedAt: 0, since: 0 }
   #wake: Timer | undefined
+  /** Whether the service went on without clusters that it cannot read. */
+  #wentOnUnread = false
   #isClosed = false
 
   constructor(parts: AwaitedClustersParts) {
@@ -95,11 +105,13 @@ export class AwaitedClusters {
     if (this.#queue.startedAt !== queue.startedAt) this.#queue = { startedAt: queue.startedAt, since: monotonicMs() }
     if (!this.#parts.isKnown()) return
     const missing = followed.filter(({ actor }) => !heard.has(actor))
-    const restMs = Math.max(0, ...missing.map((cluster) => this.#restMs(cluster)))
+    const restMs = Math.max(0, ...missing.map((cluster) => this.#restMs(cluster)), this.#unreadRestMs())
     this.#wake?.cancel()
     this.#wake = restMs > 0 ? after(restMs + 1, () => this.judge()).unref() : undefined
-    if (restMs > 0 || (missing.some((cluster) => this.#mayBeHeld(cluster)) && this.#elsewhere.asks())) return
+    const mayBeHeld = this.#mayLack() || missing.some((cluster) => this.#mayBeHeld(cluster))
+    if (restMs > 0 || (mayBeHeld && this.#elsewhere.asks())) return
     for (const cluster of missing) this.#giveUp(cluster)
+    this.#giveUpUnread()
     this.#elsewhere.forget()
     this.#supervisor?.ask('push-queue', 'waitNoLonger', remoteSources).catch((error: Error) => this.#parts.log.debug(error.message))
   }
@@ -131,6 +143,44 @@ export class AwaitedClusters {
     return this.#mayBeHeld(cluster) && this.#elsewhere.has(cluster.remote.id) !== 'no'
   }
 
+  /** Until when the first push waits for clusters that other replicas have and this one cannot read. */
+  get #unreadUntil(): number {
+    return this.#queue.since + this.#parts.heldMs
+  }
+
+  /** Whether the first push may wait for clusters that this replica cannot read. */
+  #mayLack(): boolean {
+    return !this.#wentOnUnread && this.#parts.unread() !== undefined && this.#unreadUntil > monotonicMs()
+  }
+
+  /** The clusters that ready replicas have and this one cannot read, and whether replicas that have not answered may have others. */
+  #lacking(): { readonly ids: readonly string[]; readonly mayBeMore: boolean } {
+    const unread = this.#parts.unread()
+    if (!unread || this.#wentOnUnread) return { ids: [], mayBeMore: false }
+    const followed = new Set(this.#parts.followed().map(({ remote }) => remote.id))
+    const ids = this.#elsewhere.ids.filter((id) => !followed.has(id) && unread.mayBe(id)).sort()
+    return { ids, mayBeMore: !this.#elsewhere.isWhole }
+  }
+
+  /** How long the first push still waits for those, or until the other replicas are asked again. */
+  #unreadRestMs(): number {
+    const { ids, mayBeMore } = this.#lacking()
+    return ids.length > 0 || mayBeMore ? Math.min(this.#elsewhere.until, this.#unreadUntil) - monotonicMs() : 0
+  }
+
+  #giveUpUnread(): void {
+    const unread = this.#parts.unread()
+    if (!unread || this.#wentOnUnread) return
+    const { ids, mayBeMore } = this.#lacking()
+    this.#wentOnUnread = true
+    if (ids.length === 0 && !mayBeMore) return
+    this.#timeouts.inc()
+    const who = ids.length > 0 ? `ready replicas have the clusters ${ids.join(', ')}` : 'replicas that have not answered may have other clusters'
+    this.#parts.log.warn(
+      `${who}, which this one cannot read, since ${unread.why}: after ${this.#parts.heldMs / 1000} s (MESHD_HELD_CLUSTER_TIMEOUT) the service goes on without them`,
+    )
+  }
+
   #giveUp(cluster: AwaitedCluster): void {
     if (cluster.isLate) return
     cluster.isLate = true
@@ -146,12 +196,18 @@ export class AwaitedClusters {
   /** The clusters that are waited for because other replicas have them, or may have them. */
   #waiting(): readonly string[] {
     const waits = `this one is not ready before it has, for ${this.#parts.heldMs / 1000} s at most (MESHD_HELD_CLUSTER_TIMEOUT)`
-    return this.#parts.followed().flatMap((cluster) => {
+    const followed = this.#parts.followed().flatMap((cluster) => {
       if (cluster.wasHeard || !this.#isHeld(cluster)) return []
       const { id, secret } = cluster.remote
       const why = this.#elsewhere.has(id) === 'yes' ? 'ready replicas have it' : 'replicas that have not answered may have it'
       return `cluster ${id} has not been read whole yet (Secret ${secret}), and ${why}: ${waits}`
     })
+    const { why } = this.#parts.unread() ?? {}
+    if (!this.#mayLack() || why === undefined) return followed
+    const { ids, mayBeMore } = this.#lacking()
+    const lacking = `this replica lacks clusters, since ${why}`
+    if (ids.length > 0) return [...followed, `${lacking}, and ready replicas have ${ids.join(', ')}: ${waits}`]
+    return mayBeMore ? [...followed, `${lacking}, and replicas that have not answered may have some: ${waits}`] : followed
   }
 
   /** Tells of clusters that are waited for from now on. */

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls'
 import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
 import { certificatesOf } from '../../../src/identity/pem.ts'
 import { remoteSecretLabels } from '../../../src/names/secret-names.ts'
-import { cutRemoteSecret, type RemoteSecret, RemoteSecrets } from '../../../src/orchestrator/remote-secrets.ts'
+import { cutRemoteSecret, type RemoteSecret, RemoteSecrets, type SecretsResult } from '../../../src/orchestrator/remote-secrets.ts'
 import { labelled } from '../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../src/orchestrator/responses.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -31,9 +31,6 @@ export interface FollowedSecretsParts {
   /** The Secrets cannot be read. */
   readonly failed: () => void
 }
-
-/** What the Secrets say. */
-export type NamedClusters = ReturnType<RemoteSecrets['result']>
 
 /** The remote secrets. */
 export class FollowedSecrets {
@@ -74,9 +71,19 @@ export class FollowedSecrets {
     return !this.#turn && remoteSecretLabels.every((label) => this.#listed.has(label))
   }
 
+  /** Whether there are any; undefined: they have not been listed. */
+  get areSome(): boolean | undefined {
+    return this.isListed ? this.#secrets.keys().length > 0 : undefined
+  }
+
   /** Whether it is known which clusters there are, as far as the role permits to read the Secrets. */
   get isKnown(): boolean {
-    return this.isListed || [...this.#troubles.values()].some(({ isForbidden }) => isForbidden)
+    return this.isListed || this.isForbidden
+  }
+
+  /** Whether the role does not permit to read the Secrets, so that none is known. */
+  get isForbidden(): boolean {
+    return !this.isListed && [...this.#troubles.values()].some(({ isForbidden }) => isForbidden)
   }
 
   /** Why the Secrets cannot be read. */
@@ -88,7 +95,7 @@ export class FollowedSecrets {
    * Reads the Secrets that changed, for a while, and returns which clusters they name; undefined where not all are listed or read yet: the rest is
    * read in further turns, each of which ends with {@link FollowedSecretsParts.settled}.
    */
-  result(): NamedClusters | undefined {
+  result(): SecretsResult | undefined {
     return this.isListed && this.#haveReadAll() ? this.#secrets.result() : undefined
   }
 
@@ -130,7 +137,7 @@ export class FollowedSecrets {
     const consequence = this.#listed.has(label)
       ? 'the clusters that are known stay'
       : isForbidden
-        ? 'the service goes on without other clusters: it has none of their services and endpoints, and refuses their proxies'
+        ? 'until it does, the service has none of the services and endpoints of other clusters, and refuses their proxies'
         : 'which other clusters there are is not known, and waited for'
     const line = `remote secrets of the namespace ${namespace} cannot be read: ${why}: ${reason}; ${consequence}`
     if (!this.troubles.includes(line)) log.error(line)

@@ -53,6 +53,16 @@ export class HeldElsewhere {
     return this.#ids.has(id) ? 'yes' : this.#isWhole ? 'no' : 'maybe'
   }
 
+  /** The clusters that ready replicas have, by the last answer. */
+  get ids(): readonly string[] {
+    return [...this.#ids]
+  }
+
+  /** Whether all that live have answered. */
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
+
   /** Forgets the last answer: nothing waits any more. */
   forget(): void {
     this.#ids = new Set()

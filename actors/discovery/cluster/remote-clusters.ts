@@ -4,6 +4,7 @@
  */
 import type { TokenReviewQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
 import type { ClusterAccess, RemoteKey } from '../../../protocols/messages/orchestrator.ts'
+import { registriesNamespace } from '../../../src/cli/defaults.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type FaultyKey, keyLine, type RemoteCluster } from '../../../src/orchestrator/remote-secrets.ts'
 import { described } from '../../../src/policy/signed-token.ts'
@@ -15,11 +16,12 @@ import type { MetricRegistry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import type { LateActor } from '../../runtime/wiring.ts'
-import { type AwaitedCluster, AwaitedClusters } from './awaited-clusters.ts'
+import { type AwaitedCluster, AwaitedClusters, type UnreadClusters } from './awaited-clusters.ts'
 import { ClusterApi, type RequestSettings } from './cluster-api.ts'
 import { ClusterIdentities, type UidOf } from './cluster-identities.ts'
 import { FollowedSecrets } from './followed-secrets.ts'
 import type { AskHeld } from './held-elsewhere.ts'
+import { RegistriesNamespace } from './registries-namespace.ts'
 import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /**
@@ -74,6 +76,8 @@ export class RemoteClusters {
   }
   readonly #parts: RemoteClustersParts
   readonly #secrets: FollowedSecrets
+  /** Absent where the flag does not name another namespace than its default. */
+  readonly #namespace: RegistriesNamespace | undefined
   readonly #identities: ClusterIdentities
   readonly #awaited: AwaitedClusters
   /** By their ids, the one that is followed longest first. */
@@ -82,6 +86,8 @@ export class RemoteClusters {
   readonly #leaving = new Set<string>()
   #faults: readonly string[] = []
   #faulty: readonly FaultyKey[] = []
+  /** The clusters whose keys could never be used. */
+  #unusable: ReadonlySet<string> = new Set()
   readonly #faultLines = new LineBounds()
   #supervisor: Supervisor | undefined
   #actorOf: ((cluster: string) => LateActor) | undefined
@@ -94,13 +100,20 @@ export class RemoteClusters {
     this.#awaited = new AwaitedClusters({
       ...{ timeoutMs, heldMs, heldElsewhere, log, metrics },
       followed: () => [...this.#running.values()],
-      isKnown: () => this.#secrets.isKnown,
+      isKnown: () => this.#secrets.isKnown && (this.#namespace?.isKnown ?? true),
+      unread: () => this.#unread,
     })
     this.#secrets = new FollowedSecrets({
       ...{ namespace, own, api, log, auditMs, turnMs },
       settled: () => this.#settled(),
       failed: () => this.#awaited.judge(),
     })
+    if (namespace !== registriesNamespace)
+      this.#namespace = new RegistriesNamespace({
+        ...{ namespace, api, log, auditMs },
+        hasSecrets: () => this.#secrets.areSome,
+        changed: () => this.#awaited.judge(),
+      })
     this.#identities = new ClusterIdentities(own, log, uidOf)
   }
 
@@ -109,13 +122,20 @@ export class RemoteClusters {
     this.#supervisor = supervisor
     this.#actorOf = actorOf
     this.#secrets.start()
+    this.#namespace?.start()
     void this.#awaited.watch(supervisor)
     void this.#identify(this.#parts.own, '', this.#parts.api)
   }
 
   /** What is wrong, for the body of `/ready`. None of it keeps the service from being ready. */
   get troubles(): readonly string[] {
-    return [...this.#faults, ...this.#secrets.troubles, ...this.#awaited.lines]
+    return [...this.#faults, ...this.#unreadable, ...this.#awaited.lines]
+  }
+
+  /** Why no remote secret is read. */
+  get #unreadable(): readonly string[] {
+    const { trouble } = this.#namespace ?? {}
+    return [...this.#secrets.troubles, ...(trouble === undefined ? [] : [trouble])]
   }
 
   /** The keys of remote secrets, and what became of each; of those with faults the first ones. */
@@ -132,7 +152,16 @@ export class RemoteClusters {
       if (known) running.set(`${secret} ${id}`, { ...known, trouble: reason })
       else others.push({ name: id, secret, actor: '', trouble: reason, isHeld: false })
     }
-    return [...running.values(), ...others, ...this.#secrets.troubles.map((trouble) => ({ name: '', secret: '', actor: '', trouble, isHeld: false }))]
+    return [...running.values(), ...others, ...this.#unreadable.map((trouble) => ({ name: '', secret: '', actor: '', trouble, isHeld: false }))]
+  }
+
+  /** Why clusters that other replicas may have are not read here, and which may be these. */
+  get #unread(): UnreadClusters | undefined {
+    if (this.#secrets.isForbidden) return { why: 'its role does not permit to read remote secrets', mayBe: () => true }
+    if (this.#namespace?.trouble !== undefined)
+      return { why: `there is no remote secret in the namespace ${this.#parts.namespace}`, mayBe: () => true }
+    const unusable = this.#unusable
+    return unusable.size > 0 ? { why: 'the key of a remote secret cannot be used', mayBe: (id) => unusable.has(id) } : undefined
   }
 
   /** Decides on a token of another cluster by the API server of that cluster. */
@@ -154,6 +183,7 @@ export class RemoteClusters {
     this.#isClosed = true
     this.#awaited.close()
     this.#secrets.close()
+    this.#namespace?.close()
     for (const { api, restart, linger } of this.#running.values()) {
       restart?.cancel()
       linger?.cancel()
@@ -180,7 +210,9 @@ export class RemoteClusters {
   #settled(): void {
     const result = this.#isClosed ? undefined : this.#secrets.result()
     if (!result) return
-    const { clusters: named, faults, faulty } = result
+    this.#namespace?.judge()
+    const { clusters: named, unusable, faults, faulty } = result
+    this.#unusable = unusable
     this.#identities.keep(new Set([...named.keys(), ...this.#running.keys()]))
     const followed = Array.from(this.#running.values(), ({ remote }) => remote)
     const twins = this.#identities.twins(followed, named)
