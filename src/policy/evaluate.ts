@@ -96,12 +96,21 @@ function evaluatePolicy(policy: AuthorizationPolicy, action: Action, request: De
       ...common,
       rule: index,
       matched: because === undefined,
-      because: [because ?? [], notGiven(resolved, request, context)].flat().join('; '),
+      because: [because ?? [], notJudged(resolved, action, request), notGiven(resolved, request, context)].flat().join('; '),
     }
   })
 }
 
-const attributesOf = ({ from, to, when }: Rule): Attribute[] => [...from.flat(), ...to.flat(), ...when].map(({ attribute }) => attribute)
+const conditionsOf = ({ from, to, when }: Rule): Condition[] => [...from.flat(), ...to.flat(), ...when]
+
+const attributesOf = (rule: Rule): Attribute[] => conditionsOf(rule).map(({ attribute }) => attribute)
+
+/** What is said of a rule that does not allow, on a TCP connection: its conditions on requests do not count there, so that it takes more than it says. */
+function notJudged(rule: Rule, action: Action, { protocol }: DescribedRequest): string[] {
+  if (protocol !== 'tcp' || action === 'ALLOW') return []
+  const written = [...new Set(conditionsOf(rule).flatMap((condition) => (isHttpOnly(condition.attribute) ? condition.written : [])))]
+  return written.length === 0 ? [] : [`on a TCP connection ${written.join(' and ')} ${written.length === 1 ? 'does' : 'do'} not count`]
+}
 
 /** Whether a rule is on the address that a connection comes from, or that of the client behind it. */
 const isOnSource = (rule: Rule): boolean => attributesOf(rule).some((attribute) => attribute.type === 'ip' && attribute.of !== 'destination')
@@ -126,7 +135,7 @@ function notGiven(rule: Rule, { protocol, host, sourceIp, remoteIp, destinationP
 /** Returns the reason why a rule does not match; undefined if it does. */
 export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest, context: EvaluationContext): string | undefined {
   const unusable = (condition: Condition) => request.protocol === 'tcp' && isHttpOnly(condition.attribute)
-  const unusableOne = [...rule.from.flat(), ...rule.to.flat(), ...rule.when].find(unusable)
+  const unusableOne = conditionsOf(rule).find(unusable)
   if (allows && unusableOne) return `${unusableOne.written} cannot be judged on a TCP connection`
   const failing = (list: readonly Condition[]) =>
     list.find((condition) => !unusable(condition) && !conditionHolds(condition, { denies: condition.not === allows, request, context }))

@@ -60,8 +60,8 @@ const policyFilters: ReadonlyMap<string, string> = new Map([
   ['envoy.filters.http.jwt_authn', JwtAuthenticationSchema.typeName],
 ])
 
-/** Says what happens to a request on the way through a proxy. */
-export function onTheWay(passed: Passed, request: RoutedRequest, isGateway: boolean): OnTheWay {
+/** Says what happens to a request on the way through a proxy. `unreached`: why a cluster can take no request; empty: it can. */
+export function onTheWay(passed: Passed, request: RoutedRequest, isGateway: boolean, unreached: (cluster: string) => string): OnTheWay {
   const { action } = passed.route
   const fault = faultOf(passed)
   const cors = action.case === 'route' ? configOf(passed, corsName, CorsPolicySchema) : undefined
@@ -69,7 +69,7 @@ export function onTheWay(passed: Passed, request: RoutedRequest, isGateway: bool
   const { answer, changes } = faultEffects(fault?.config)
   return {
     answer: preflight ?? answer,
-    changes: [...(preflight ? [] : changes), ...(action.case === 'route' ? actionChanges(passed, action.value, request) : [])],
+    changes: [...(preflight ? [] : changes), ...(action.case === 'route' ? actionChanges(passed, action.value, request, unreached) : [])],
     unjudged: [...unjudgedFilters(passed.manager, isGateway), ...[fault, cors].flatMap((found) => (found?.isUnknown ? [found.name] : []))],
   }
 }
@@ -153,7 +153,12 @@ function preflightAnswer(
 }
 
 /** What a route that sends requests on does with them. */
-function actionChanges({ table, host, route }: Passed, action: RouteAction, request: RoutedRequest): string[] {
+function actionChanges(
+  { table, host, route }: Passed,
+  action: RouteAction,
+  request: RoutedRequest,
+  unreached: (cluster: string) => string,
+): string[] {
   const targets = action.clusterSpecifier.case === 'weightedClusters' ? action.clusterSpecifier.value.clusters : []
   const places = [...targets, route, host, table]
   const path = pathSentOn(route, action, request)
@@ -174,6 +179,8 @@ function actionChanges({ table, host, route }: Passed, action: RouteAction, requ
     ),
     ...action.requestMirrorPolicies.map(({ cluster, runtimeFraction }) => {
       const share = runtimeFraction ? percentOf(runtimeFraction.defaultValue) : 100
+      const because = unreached(cluster)
+      if (because !== '') return `nothing is mirrored: ${because} (mirror)`
       return `${shareText(share)} are sent to ${hostOf(clusterType, cluster) || cluster} too, whose answers do not count (mirror)`
     }),
     ...(timeout === 0 ? [] : [`the client receives 504 when there is no answer within ${timeout / 1000} s (timeout)`]),

@@ -173,7 +173,7 @@ function routed(at: Unanswered, { table, manager, isGateway, envoy }: Entered, d
   const taking = routes[index]
   if (!taking) return { ...told, status: 404, decidedBy: 'route', reason: isKnown ? 'no route matches' : unknown }
   const passed = { manager, table, host: found.host, route: taking.route }
-  const { answer, changes, unjudged } = onTheWay(passed, request, isGateway)
+  const { answer, changes, unjudged } = onTheWay(passed, request, isGateway, (name) => routedCluster({ name, weight: 1 }, sent, false).because)
   const way = { changes: [...older, ...changes], unjudged }
   if (answer) return { ...told, ...way, ...answer, decidedBy: 'route' }
   const decided = answered({ ...told, ...way }, taking.route, sent, isKnown ? '' : `${unknown}; `, described)

@@ -91,3 +91,18 @@ describe('an explanation of a request without a host', () => {
     expect(await because('DENY', { to: [{ operation: { paths: ['/'] } }] }, '')).to.equal('')
   })
 })
+
+describe('an explanation of a TCP connection', () => {
+  const rules = [{ to: [{ operation: { paths: ['/admin'], ports: ['80'] } }], when: [{ key: 'request.headers[x]', values: ['y'] }] }]
+
+  it('says of a rule that denies it which conditions do not count there: the rule only said that it matches', async () => {
+    const { status, considered } = await explained({ action: 'DENY', rules }, { protocol: 'tcp' })
+    expect([status, considered[0]?.because]).to.deep.equal([0, 'on a TCP connection operation.paths and request.headers[x] do not count'])
+    expect(
+      (await explained({ action: 'DENY', rules: [{ to: [{ operation: { ports: ['80'] } }] }] }, { protocol: 'tcp' })).considered[0]?.because,
+    ).to.equal('')
+    expect((await explained({ action: 'ALLOW', rules }, { protocol: 'tcp' })).considered[0]?.because).to.equal(
+      'operation.paths cannot be judged on a TCP connection',
+    )
+  })
+})

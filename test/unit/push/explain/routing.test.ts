@@ -205,3 +205,21 @@ describe('a request by TLS', () => {
     expect(to('http', 'http', plain)).to.deep.equal(sent)
   })
 })
+
+describe('a mirror', () => {
+  it('to a service that is not known is said to copy nothing', () => {
+    const to = (host: string) =>
+      routed(
+        [
+          entry('a', 'resolution: STATIC, endpoints: [{address: 10.0.0.1}]'),
+          entry('b', 'resolution: STATIC, endpoints: [{address: 10.0.0.2}]'),
+          document('VirtualService', 'a', `{hosts: [a.example], http: [{route: [{destination: {host: a.example}}], mirror: {host: ${host}}}]}`),
+        ],
+        'a.example',
+        {},
+        sidecar,
+      ).changes.filter((change) => change.includes('(mirror)'))
+    expect(to('b.example')).to.deep.equal(['all requests are sent to b.example too, whose answers do not count (mirror)'])
+    expect(to('nobody.example')).to.deep.equal(['nothing is mirrored: no service that the proxy sees is nobody.example (mirror)'])
+  })
+})
