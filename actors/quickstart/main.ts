@@ -12,6 +12,7 @@ import { demonstrate, untilItAnswers } from './demonstration.ts'
 import { envoyProgram } from './envoy-program.ts'
 import { choosePorts, copyExample, type MeshPorts, newDirectory, takenLine } from './example-files.ts'
 import { LocalMesh } from './local-mesh.ts'
+import { claimStart } from './start-claim.ts'
 
 /** Tells the user something, with whatever names paths have. */
 const say = (text: string): void => print(printable(text))
@@ -40,8 +41,10 @@ export async function runQuickstart(order: QuickstartOrder): Promise<void> {
 }
 
 async function runIn(directory: string, { firstPort, mayFetch }: QuickstartOrder, shutdown: Shutdown, signal: AbortSignal): Promise<void> {
-  const started = monotonicMs()
+  const startedAt = monotonicMs()
   const envoy = await envoyProgram({ env: process.env, mayFetch, signal, say })
+  // Who names the first port says that those from there on are free.
+  const started = firstPort === 0 ? await claimStart(signal, () => say(waiting)) : () => undefined
   const { ports, replaced, taken } = await choosePorts(firstPort)
   if (taken.length > 0) say(takenLine({ taken, replaced }))
   await copyExample(directory, replaced)
@@ -50,17 +53,21 @@ async function runIn(directory: string, { firstPort, mayFetch }: QuickstartOrder
   const show = async () => {
     await mesh.start(signal)
     await untilItAnswers(ports, signal)
+    started()
     if (!signal.aborted)
-      say(`${welcome(oneLine(directory), ports, monotonicMs() - started)}\n\n${await demonstrate(ports, directory)}\n\n${farewell}`)
+      say(`${welcome(oneLine(directory), ports, monotonicMs() - startedAt)}\n\n${await demonstrate(ports, directory)}\n\n${farewell}`)
     await shutdown.requested
   }
   try {
     await Promise.race([mesh.failed, show(), shutdown.requested])
     say('Ending all of it.')
   } finally {
+    started()
     await mesh.end()
   }
 }
+
+const waiting = 'Another mesh is starting on this machine; this one waits until it has its ports.'
 
 const welcome = (directory: string, ports: MeshPorts, ms: number) => `The mesh is up after ${Math.ceil(ms / 1000)} s:
 
