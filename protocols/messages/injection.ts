@@ -15,10 +15,11 @@ export interface InjectorEvent {
   readonly texts: InjectorTexts | undefined
 }
 
-/** A webhook of a configuration: its name and its CA bundle, as it is written there (base64). */
+/** A webhook of a configuration: its name, its CA bundle, as it is written there (base64), and the path that it asks, of its Service or URL. */
 export interface CalledWebhook {
   readonly name: string
   readonly bundle: string
+  readonly path: string
 }
 
 /** Watcher of a cluster to the webhooks: a MutatingWebhookConfiguration with injection webhooks of this revision; undefined: it is gone, or not one. */

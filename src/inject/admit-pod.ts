@@ -16,6 +16,10 @@ export interface PodVerdict {
   readonly remarks?: Remarks
 }
 
+/** Told of pods that are asked about where there is no configuration of injection. */
+export const unconfigured =
+  'there is no configuration of injection (ConfigMap mesh-sidecar-injector in the namespace of discovery, or files in ./var/lib/mesh/inject): no pod gets a sidecar'
+
 /**
  * Decides on a review. `rest` is what follows `/inject/` in the path; without settings there is no configuration. Throws `SlowCall` where a
  * template calls a slow function and none may run, and else only what is a mistake of its own.
@@ -23,7 +27,7 @@ export interface PodVerdict {
 export function decidePod(request: AdmissionRequest, rest: string, settings: InjectionSettings | undefined): PodVerdict {
   const { namespace, object } = request
   const skipped = (reason: string): PodVerdict => ({ outcome: 'skipped', answer: { allowed: true }, reason, namespace })
-  if (!settings) return skipped('there is no configuration of injection')
+  if (!settings) return { ...skipped(unconfigured), answer: { allowed: true, warnings: [unconfigured] } }
   if (request.kind.kind !== 'Pod' || object === undefined || request.subResource !== '') return skipped('it is no new pod')
   let injected: Injection
   try {

@@ -21,11 +21,19 @@ export function cutWebhooks(
   if (!isOurs) return undefined
   const webhooks = (Array.isArray(value.webhooks) ? value.webhooks : []).map((webhook: unknown): CalledWebhook => {
     const given = mapping(webhook)
-    const bundle = isMapping(given.clientConfig) ? given.clientConfig.caBundle : undefined
-    return { name: typeof given.name === 'string' ? given.name : '', bundle: typeof bundle === 'string' ? bundle : '' }
+    const { caBundle, service, url } = mapping(given.clientConfig)
+    const path = isMapping(service) ? textOf(service.path) : (URL.parse(textOf(url))?.pathname ?? '')
+    return { name: textOf(given.name), bundle: textOf(caBundle), path }
   })
-  return { uid: typeof metadata.uid === 'string' ? metadata.uid : '', webhooks }
+  return { uid: textOf(metadata.uid), webhooks }
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** The paths of the webhooks of injection that do not give pods this cluster, each once: they give them that of the values of injection (docs/injection.md, N13). */
+export const pathsWithout = ({ webhooks }: WebhookObject, cluster: string): readonly string[] => [
+  ...new Set(webhooks.flatMap(({ name, path }) => (isInjection(name) && !`${path}/`.includes(`/cluster/${cluster}/`) ? [path] : []))),
+]
 
 /** Returns the webhooks of injection with another bundle, by their places. */
 export const outdatedWebhooks = ({ webhooks }: WebhookObject, bundle: string): { readonly index: number; readonly name: string }[] =>

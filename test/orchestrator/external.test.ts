@@ -84,6 +84,12 @@ describe('a control plane of several clusters', () => {
       cluster.kubectl(['get', 'mutatingwebhookconfiguration', 'mesh-sidecar-injector', '-o', 'jsonpath={.webhooks[0].clientConfig.caBundle}'])
     await until('the bundle', () => bundle(far) !== '')
     expect(bundle(far)).to.equal(bundle(near))
+    // Pods there would be given the cluster of the values of injection.
+    const config = 'MutatingWebhookConfiguration mesh-sidecar-injector of the cluster far'
+    await discovery.service.output.says(
+      new RegExp(`warn\\s+.*${config}: the path "/inject" does not name this cluster, .*; the path /inject/cluster/far names it`),
+    )
+    discovery.service.output.lacks(/MutatingWebhookConfiguration mesh-sidecar-injector: the path/)
     expect(Buffer.from(bundle(far), 'base64').toString()).to.equal(discovery.made.text('ca.pem'))
   })
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { stringify } from 'yaml'
+import { unconfigured } from '../../src/inject/admit-pod.ts'
 import { defaultConfig, defaultValues } from '../../src/inject/default-template.ts'
 import { podWith } from '../harness/injection.ts'
 import { podReviewOf, postReview, type ReviewAnswer } from '../harness/reviews.ts'
@@ -42,14 +43,18 @@ describe('injection with files', () => {
     return Object.fromEntries([...texts.matchAll(/\{"name":"([A-Z0-9_]+)","value":"((?:[^"\\]|\\.)*)"\}/g)].map(([, name, value]) => [name, value]))
   }
   const page = () => service.debug<Page>('inject')
+  const ready = async () => (await (await fetch(`http://127.0.0.1:${service.httpPort}/ready`)).text()).trim()
 
-  it('leaves pods as they are while there is no configuration', async () => {
-    expect(await inject()).to.deep.include({ status: 200, allowed: true, patch: undefined })
+  it('leaves pods as they are while there is no configuration, which their answers, log and /ready say once somebody asks', async () => {
+    expect(await ready()).to.equal('')
+    expect(await inject()).to.deep.include({ status: 200, allowed: true, patch: undefined, warnings: [unconfigured] })
     // Large ones too.
     const large = podWith({ annotations: { x: 'y'.repeat(100_000) } })
     expect(await post(podReviewOf(large, { as: 'v1beta1', uid: 'large' }))).to.deep.include({
-      ...{ apiVersion: 'admission.k8s.io/v1beta1', uid: 'large', allowed: true, patch: undefined },
+      ...{ apiVersion: 'admission.k8s.io/v1beta1', uid: 'large', allowed: true, patch: undefined, warnings: [unconfigured] },
     })
+    await until('the line of /ready', async () => (await ready()) === unconfigured)
+    await service.output.says(/warn\s+.*there is no configuration of injection /)
     expect(await page()).to.include({ place: '' })
   })
 
@@ -57,6 +62,7 @@ describe('injection with files', () => {
     put('values', defaultValues)
     put('config', defaultConfig)
     await until('the files', isInjected)
+    await until('no line of /ready', async () => (await ready()) === '')
     expect(await page()).to.deep.include({ place: 'var/lib/mesh/inject/config', fault: '', config: stringify(defaultConfig) })
   })
 

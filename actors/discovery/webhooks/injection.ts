@@ -4,7 +4,7 @@ import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
-import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
+import { decidePod, type PodVerdict, unconfigured } from '../../../src/inject/admit-pod.ts'
 import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-defaults.ts'
 import type { InjectionConfiguration } from '../../../src/inject/configuration.ts'
 import type { Remarks } from '../../../src/inject/inject-pod.ts'
@@ -61,6 +61,9 @@ class Injection implements AdmissionHandler {
   #mesh: MeshConfig = defaultMeshConfig()
   /** Whether a pod was injected for trial, with the first configuration. A thread that the first review has started has nothing to rehearse for. */
   #isRehearsed: boolean
+  /** Whether pods were asked about without a configuration. */
+  #isUnconfigured = false
+  readonly #noteUnconfigured: (lines: readonly string[]) => void
   #pool: Pool | undefined
   /** The remarks that were logged, of the configuration that was in force then. */
   readonly #remarked = new Set<string>()
@@ -78,6 +81,7 @@ class Injection implements AdmissionHandler {
     }
     const { hasCluster, port } = context.config
     this.#isRehearsed = port === undefined
+    this.#noteUnconfigured = note('unconfigured')
     this.#source = new InjectionSource(this.#log, { noted: note('source'), taken: () => this.#rehearse() }, hasCluster)
     this.#bundlesOf = (cluster) => {
       const known = this.#bundles.get(cluster)
@@ -112,6 +116,7 @@ class Injection implements AdmissionHandler {
 
   #admit(request: AdmissionRequest, { rest }: AdmissionCall): Admitted {
     const { configuration } = this.#source.state
+    this.#tellUnconfigured(!configuration)
     try {
       const verdict = decidePod(request, rest, configuration && { ...this.#settings, configuration, names: this.#names, slow: 0 })
       this.#requests.inc()
@@ -124,8 +129,17 @@ class Injection implements AdmissionHandler {
     }
   }
 
+  /** Tells, while pods are asked about, that none gets a sidecar. */
+  #tellUnconfigured(isSo: boolean): void {
+    if (isSo === this.#isUnconfigured) return
+    this.#isUnconfigured = isSo
+    this.#noteUnconfigured(isSo ? [unconfigured] : [])
+    if (isSo) this.#log.warn(unconfigured)
+  }
+
   #rehearse(): void {
     const { configuration } = this.#source.state
+    if (configuration) this.#tellUnconfigured(false)
     if (this.#isRehearsed || !configuration) return
     this.#isRehearsed = true
     const settings = { ...this.#settings, configuration, names: this.#names, slow: 0 }
@@ -182,7 +196,8 @@ class Injection implements AdmissionHandler {
     }
     this.#requests.inc()
     this.#skips.inc()
-    return reviewText(review.apiVersion, review.request.uid, { allowed: true })
+    this.#tellUnconfigured(true)
+    return reviewText(review.apiVersion, review.request.uid, { allowed: true, warnings: [unconfigured] })
   }
 
   /** Rejects when the thread has too much to do, or is ended: by the deadline, or because it needs too much memory. */

@@ -6,13 +6,15 @@ import type { WebhooksConfig } from '../../../protocols/messages/admission.ts'
 import type { BundleOutcome, InjectorWebhooksEvent } from '../../../protocols/messages/injection.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { outdatedWebhooks, type WebhookObject } from '../../../src/orchestrator/webhook-object.ts'
+import { outdatedWebhooks, pathsWithout, type WebhookObject } from '../../../src/orchestrator/webhook-object.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
 /** The time after which a failed write is repeated, in milliseconds. */
 const retryMs = 2000
+/** The number of paths of a configuration that are told, and the letters of each. */
+const most = { paths: 4, letters: 200 }
 
 /** Writes bundles. */
 export class WebhookBundles {
@@ -27,6 +29,8 @@ export class WebhookBundles {
   #retry: Timer | undefined
   #isClosed = false
   #trouble = ''
+  /** What was told of paths, by configuration. */
+  readonly #paths = new Map<string, string>()
 
   /** `cluster`: another cluster whose configurations they are; undefined: the own one. */
   constructor(
@@ -45,6 +49,7 @@ export class WebhookBundles {
     if (message.type === 'InjectorWebhooksChanged') {
       if (message.state) this.#objects.set(message.name, message.state)
       else this.#objects.delete(message.name)
+      this.#tellPaths(message)
     } else {
       const pem = this.#bundleOf(message)
       if (pem === undefined) return
@@ -103,6 +108,20 @@ export class WebhookBundles {
 
   get #where(): string {
     return this.#cluster === undefined ? '' : ` of the cluster ${this.#cluster}`
+  }
+
+  /** Tells of webhooks of another cluster whose pods are given the cluster of the values of injection, and are refused then. */
+  #tellPaths({ name, state }: InjectorWebhooksEvent): void {
+    const paths = state && this.#cluster !== undefined ? pathsWithout(state, this.#cluster).slice(0, most.paths) : []
+    const told = paths.map((path) => JSON.stringify(path.slice(0, most.letters))).join(', ')
+    if (told === (this.#paths.get(name) ?? '')) return
+    if (told === '') return void this.#paths.delete(name)
+    this.#paths.set(name, told)
+    this.#context
+      .log('validationServer')
+      .warn(
+        `MutatingWebhookConfiguration ${name}${this.#where}: the path ${told} does not name this cluster, so that pods there are given the cluster of the values of injection (global.multiCluster.clusterName), and are refused unless that is it; the path /inject/cluster/${this.#cluster} names it`,
+      )
   }
 
   async #askCluster(): Promise<void> {
