@@ -433,8 +433,7 @@ export class MeshFacts implements World {
     const [first = ['', '']] = Object.entries(labels)
     this.#read(`workloads ${namespace ?? '*'} ${first[0]}=${first[1]}`)
     const wanted = namespace === undefined ? labels : { ...labels, [namespaceLabel]: namespace }
-    // A label that was not asked for of late is looked for in all workloads.
-    this.spend((Object.keys(wanted).length * this.#workloads.size) / 10)
+    this.spend(1 + (this.#labels.unindexed(wanted) * this.#workloads.size) / 10)
     return this.#listed(this.#labels.having(wanted).flatMap((key) => this.#workloads.get(key) ?? []))
   }
 

@@ -42,6 +42,11 @@ export class LabelIndex {
     return [...(smallest ?? [])].filter((key) => labelsMatch(wanted, this.of(key)))
   }
 
+  /** The number of the names of labels for which {@link having} looks at all keys, since they were not asked for of late. */
+  unindexed(wanted: Labels): number {
+    return Object.keys(wanted).filter((name) => !this.#indexed.has(name)).length
+  }
+
   #values(name: string): Map<string, Set<string>> {
     let values = this.#indexed.get(name)
     if (!values) {
