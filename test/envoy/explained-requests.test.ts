@@ -75,7 +75,7 @@ const settings = {
   regex: `{match: [{uri: {regex: /a/.*}}], rewrite: {uri: /d}, ${live}}`,
   groups: `{rewrite: {uriRegexRewrite: {match: "/a/(.*)", rewrite: "/$/\\\\1"}}, ${live}}`,
   headers: `{headers: {request: {set: {x-user: bob}, add: {x-more: m}, remove: [x-gone]}, response: {set: {x-answer: given}}}, timeout: 3s, retries: {attempts: 0}, ${live}}`,
-  mirrored: `{mirror: {host: empty.example}, mirrorPercentage: {value: 50}, ${live}}`,
+  mirrored: `{mirrors: [{destination: {host: empty.example}}, {destination: {host: missing.example}}], ${live}}`,
 }
 
 /** A limit of a patch. */
@@ -119,7 +119,10 @@ const onTheWay: Readonly<Record<string, readonly string[]>> = {
     'the client receives 504 when there is no answer within 3 s (timeout)',
     'failed requests are not tried again (retries)',
   ],
-  mirrored: ['50 % of the requests are sent to empty.example too, whose answers do not count (mirror)'],
+  mirrored: [
+    'nothing is mirrored: empty.example has no endpoints on port 80 (mirror)',
+    'nothing is mirrored: no service that the proxy sees is missing.example (mirror)',
+  ],
 }
 
 /** Headers of which Envoy makes one when it reads a request, and others. */
