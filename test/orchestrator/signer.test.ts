@@ -189,8 +189,15 @@ describe('a signer of the orchestrator', () => {
       expect(outcome, habit).to.deep.include({ code: status.internal, details: 'CSR signing error (the certificate cannot be made)' })
       await one.output.says(new RegExp(`warn\\s+.*refused: .*${reason.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`))
     }
+    const ready = async () => (await fetch(`http://127.0.0.1:${one.httpPort}/ready`)).text()
+    await until('the line of /ready', async () =>
+      /^the signer example.com\/mesh has signed no request since \d{4}-\d\d-\d\dT[\d:.]+Z: .*is not for both ends of a TLS connection/m.test(
+        await ready(),
+      ),
+    )
     signer.habits.delete('workload')
     expect('chain' in (await client.obtain(csr))).to.equal(true)
+    await until('no line of /ready', async () => !(await ready()).includes('has signed no request'))
     await noneIsOpen()
   })
 

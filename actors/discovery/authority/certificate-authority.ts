@@ -255,7 +255,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   #look(): void {
     const inForce = this.#source?.inForce
     if (inForce) this.#validity.check(usedCertificates(inForce), wallClockMs())
-    const faults = [this.#unopened, this.#external?.fault, ...(this.#source?.faults ?? []), this.#source && this.#clock.dispute()].filter(
+    const faults = [this.#unopened, ...(this.#external?.faults ?? []), ...(this.#source?.faults ?? []), this.#source && this.#clock.dispute()].filter(
       (fault) => fault !== undefined,
     )
     const noted = [...faults, ...this.#validity.lines]

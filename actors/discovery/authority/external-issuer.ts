@@ -20,7 +20,7 @@ export interface ExternalIssuerParts {
   readonly signer: string
   readonly refusals: Refusals
   readonly log: Logger
-  /** Called when the roots of the signer have changed, or cannot be read any more, or can again. */
+  /** Called when the roots of the signer, or what is wrong with it, have changed. */
   changed(): void
 }
 
@@ -43,6 +43,8 @@ export interface ExternalOrder {
 const rootsMs = 10_000
 /** The interval until they are known. */
 const firstRootsMs = 1000
+/** After this many requests in a row that were not signed, that is told. */
+const patience = 3
 /** The least retry delay of a request that was not signed for a reason that passes, in milliseconds. */
 const retryMs = 1000
 
@@ -54,6 +56,8 @@ export class ExternalIssuer {
   /** Why the roots could not be read at the last attempt. */
   #fault: string | undefined
   #isReading = false
+  /** The number of the last requests, none of which was signed, since when that is so, and what is told of it. */
+  #unsigned = { count: 0, since: '', text: '' }
 
   constructor(parts: ExternalIssuerParts) {
     this.#parts = parts
@@ -68,9 +72,9 @@ export class ExternalIssuer {
     return this.#roots
   }
 
-  /** Why the roots cannot be read; undefined when they can. */
-  get fault(): string | undefined {
-    return this.#fault
+  /** Why the roots cannot be read, and why nothing is signed. */
+  get faults(): readonly string[] {
+    return [this.#fault ?? '', this.#unsigned.text].filter(Boolean)
   }
 
   close(): void {
@@ -112,6 +116,7 @@ export class ExternalIssuer {
         until,
         now: wallClockMs(),
       })
+      this.#came('')
       return { chain: [leaf, ...(intermediates === '' ? [] : [intermediates]), roots], serial, notAfter, root }
     } catch (error) {
       if (!(error instanceof SignerFault)) throw error
@@ -130,14 +135,28 @@ export class ExternalIssuer {
     if (outcome === 'refused') return this.#refused('request', reason, peer)
     if (outcome === 'busy') return refusals.refuse(status.resourceExhausted, 'CA_NOT_READY', reason, peer, this.#retry())
     refusals.warn('signing', `no certificate is signed: ${reason}`)
+    this.#came(reason)
     const message = outcome === 'late' ? 'the signer has not signed in time' : 'the signer cannot be asked'
     return refusals.refuse(status.unavailable, 'CA_NOT_READY', message, peer, this.#retry())
   }
 
   #refused(kind: string, reason: string, peer: string): Refusal {
     const { refusals } = this.#parts
+    this.#came(reason)
     refusals.warn(`signing ${kind}`, `the certificate of the signer is refused: ${reason}`)
     return refusals.refuse(status.internal, 'CERT_GEN_ERROR', 'the certificate cannot be made', peer)
+  }
+
+  /** Notes what came of a request; without a reason it was signed. */
+  #came(reason: string): void {
+    const { count, since, text } = this.#unsigned
+    if (reason === '') this.#unsigned = { count: 0, since: '', text: '' }
+    else {
+      const from = count === 0 ? new Date(wallClockMs()).toISOString() : since
+      const told = count + 1 < patience ? '' : `the signer ${this.#parts.signer} has signed no request since ${from}: ${reason}`
+      this.#unsigned = { count: count + 1, since: from, text: told }
+    }
+    if (this.#unsigned.text !== text) this.#parts.changed()
   }
 
   /** Callers that were refused together do not come back together. */

@@ -77,8 +77,8 @@ class RegistrationAuthority implements Behaviour<MeshNamesEvent | IdentityEvent,
   }
 
   #changed(): void {
-    const { fault, roots } = this.#issuer
-    this.#context.note(attentionNote, fault === undefined ? [] : [fault])
+    const { faults, roots } = this.#issuer
+    this.#context.note(attentionNote, faults)
     if (roots === this.#sent) return
     this.#sent = roots
     // Increases across restarts of the actor, too.
