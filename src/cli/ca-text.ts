@@ -13,7 +13,7 @@ export function authorityText(status: AuthorityStatus): string {
   const { stage, since, next, blocking, plaintextProxies } = rotation
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
   return [
-    `Authority: ${source === 'own' ? 'own root' : 'plugged in (ROOT_CA_DIR)'}; state is kept in ${keptIn}`,
+    `Authority: ${source === 'own' ? 'own root' : 'plugged in (ROOT_CA_DIR or Secret cacerts)'}; state is kept in ${keptIn}`,
     source === 'own'
       ? `Rotation stage: ${stage}${since === undefined ? '' : ` since ${since}`}; next stage: ${next}`
       : 'Rotation stage: none, a plugged-in root is not rotated',

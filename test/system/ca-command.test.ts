@@ -256,7 +256,7 @@ describe('pilot-discovery ca', () => {
     const out = (name: string) => join(service.dir, '.out', `${name}.pem`)
     const imported = await ca('import', '--cert', out('ca-cert'), '--key', out('ca-key'), '--root', out('root-cert'))
     expect(imported.stdout, imported.stderr).to.include(join(plugged, 'ca-key.pem'))
-    expect((await ca('show')).stdout).to.include('Authority: plugged in (ROOT_CA_DIR)')
+    expect((await ca('show')).stdout).to.include('Authority: plugged in (ROOT_CA_DIR or Secret cacerts)')
     expect((await ca('rotate', '--force')).stderr).to.include('only a root of its own is rotated')
     await service.start()
     await until('the authority that is plugged in', async () => (await page().catch(() => online)).source === 'plugged-in')

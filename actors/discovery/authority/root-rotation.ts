@@ -396,7 +396,7 @@ export class RootRotation {
 
   async #advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
     const { stage: from, authorities } = this.#state
-    if (!this.#usesOwn) return { refused: 'the authority is plugged in (ROOT_CA_DIR): only a root of its own is rotated', status: this.status() }
+    if (!this.#usesOwn) return { refused: 'the authority is plugged in: only a root of its own is rotated', status: this.status() }
     const dispute = this.clock.dispute()
     if (dispute !== undefined) return { refused: `the rotation stays in stage ${from}: ${dispute}`, status: this.status() }
     if (this.#parts.storage.follow && from !== 'stable') {

@@ -64,7 +64,7 @@ describe('the output of the command `ca`', () => {
       'Blockers of the next stage: 2 ("pilot-discovery ca rotate --dry-run" lists them)',
     ])
     const plugged = authorityText({ ...status, source: 'plugged-in' })
-    expect(plugged).to.match(/^Authority: plugged in \(ROOT_CA_DIR\); .*\nRotation stage: none, a plugged-in root is not rotated\n/)
+    expect(plugged).to.match(/^Authority: plugged in \(ROOT_CA_DIR or Secret cacerts\); .*\nRotation stage: none, a plugged-in root is not rotated\n/)
     expect(plugged).not.to.include('next stage')
   })
 
