@@ -161,10 +161,11 @@ export class DiscoveryServer {
     return lines.reduce((sum, [, value]) => sum + Number(value), 0)
   }
 
+  /** Ends the process at once. One that is asked to end may still write into its directory, where it listens on a socket again that was removed. */
   stop(): void {
     running.delete(this)
-    this.#child?.kill()
-    for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true })
+    this.#child?.kill('SIGKILL')
+    for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
   }
 
   /** Ends the process in order, as the orchestrator does. Resolves when it has exited. */
