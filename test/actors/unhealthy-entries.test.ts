@@ -2,10 +2,9 @@
 import { expect } from 'chai'
 import { Explanations } from '../../actors/discovery/admin/explanations.ts'
 import { PageSources } from '../../actors/discovery/admin/page-sources.ts'
-import { routingOf } from '../../actors/discovery/admin/routing-answers.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
-import { describedRequest } from '../harness/described-request.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
+import { routingReason } from '../harness/routing-reason.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -19,14 +18,7 @@ describe('a service whose WorkloadEntries are not healthy', () => {
   const discovery = new LocalDiscovery({ mode: 'in-thread' }, { PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: 'true' })
   let client: XdsClient | undefined
   let sources: PageSources
-  const reason = async (sees: (namespace: string) => boolean = () => true) => {
-    const [proxy] = (await sources.allConnections(true)).rows
-    if (!proxy) throw new Error('no proxy')
-    const request = { ...describedRequest, scheme: 'http' as const, host: 'ledger.example', destinationPort: 80 }
-    const { routing } = await routingOf(sources, proxy, request, sees)
-    expect(routing.clusters.map(({ because }) => because)).to.deep.equal(routing.status === 503 ? [routing.reason] : [''])
-    return routing.reason
-  }
+  const reason = (sees?: (namespace: string) => boolean) => routingReason(sources, 'ledger.example', sees)
 
   after(async () => {
     client?.close()
