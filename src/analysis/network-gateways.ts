@@ -2,6 +2,7 @@
 import type { Service } from '../../protocols/data.ts'
 import type { Workload } from '../../protocols/messages/analysis.ts'
 import { isClusterLocal } from '../snapshot/cluster-local.ts'
+import { sniPort } from '../snapshot/networks.ts'
 import type { Gateway } from '../snapshot/objects.ts'
 import { isWildcardHost, type PassingMesh, passedOnBy, passesMeshTls, passingGateways, refusalOf, selectsWorkload } from '../snapshot/passed-on.ts'
 import type { PassedOn } from '../snapshot/snapshot.ts'
@@ -11,9 +12,6 @@ import { peerMode } from './peer-modes.ts'
 import { listed, selectorOf, someWorkload } from './references.ts'
 import { declaredPorts, targetOf } from './workload-ports.ts'
 import type { World } from './world.ts'
-
-/** The default port of a gateway of a network. */
-const sniPort = 15_443
 
 /** A network that a service is a gateway of, and the service port of the gateway. */
 interface GatewayPort {

@@ -356,6 +356,9 @@ export function isMapping(value: unknown): value is Record<string, unknown> {
 /** A mapping that is read leniently: any other value counts as one without fields. */
 export const mapping = (value: unknown): Readonly<Record<string, unknown>> => (isMapping(value) ? value : {})
 
+/** A text that is read leniently: any other value counts as an empty one. */
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
 /** The message form of a duration, returned in milliseconds. */
 const durationParts: Shape<number> = (() => {
   const { form, read } = record(

@@ -1,6 +1,6 @@
 /** AdmissionReviews of the API server (`admission.k8s.io`), read from JSON and answered in JSON (docs/operation.md, W3). */
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
-import { isMapping } from '../config/shape.ts'
+import { isMapping, textOf } from '../config/shape.ts'
 import { reviewHead } from './review-head.ts'
 
 /** The bounds of a review: bytes of its JSON, and how deep mappings and lists may be nested in it. */
@@ -50,7 +50,7 @@ export function readReview(body: Uint8Array): Review | UnreadReview {
   if (typeof apiVersion !== 'string' || !versions.includes(apiVersion)) return unread(`its apiVersion is none of ${versions.join(', ')}`)
   if (kind !== 'AdmissionReview') return unread('its kind is not AdmissionReview', apiVersion)
   if (!isMapping(request)) return unread('it has no request', apiVersion)
-  const uid = text(request.uid)
+  const uid = textOf(request.uid)
   if (uid === '') return unread('its request has no uid', apiVersion)
   if (!isMapping(request.kind)) return unread('its request has no kind', apiVersion, uid)
   const [of, resource] = [request.kind, isMapping(request.resource) ? request.resource : {}]
@@ -59,13 +59,13 @@ export function readReview(body: Uint8Array): Review | UnreadReview {
     apiVersion,
     request: {
       uid,
-      kind: { group: text(of.group), version: text(of.version), kind: text(of.kind) },
-      resource: { group: text(resource.group), version: text(resource.version), resource: text(resource.resource) },
-      subResource: text(request.subResource),
-      name: text(request.name),
-      namespace: text(request.namespace),
-      operation: text(request.operation),
-      user: text(userInfo.username),
+      kind: { group: textOf(of.group), version: textOf(of.version), kind: textOf(of.kind) },
+      resource: { group: textOf(resource.group), version: textOf(resource.version), resource: textOf(resource.resource) },
+      subResource: textOf(request.subResource),
+      name: textOf(request.name),
+      namespace: textOf(request.namespace),
+      operation: textOf(request.operation),
+      user: textOf(userInfo.username),
       isDryRun: request.dryRun === true,
       object: request.object ?? undefined,
       oldObject: request.oldObject ?? undefined,
@@ -101,8 +101,6 @@ function cut(value: string, most: number): string {
   const plain = (value.length > most ? `${value.slice(0, most - 1)}…` : value).toWellFormed()
   return plain.replace(/\p{Cc}+/gu, ' ')
 }
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const [quote, backslash, open, close] = [0x22, 0x5c, [0x5b, 0x7b], [0x5d, 0x7d]] as const
 

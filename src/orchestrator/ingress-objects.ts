@@ -5,7 +5,7 @@
 import type { GatewayServer, GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { parseConfigDocument } from '../config/parse.ts'
-import { type Fault, mapping } from '../config/shape.ts'
+import { type Fault, mapping, textOf } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 
 /** An Ingress. */
@@ -54,9 +54,9 @@ type Mapping = Readonly<Record<string, unknown>>
 /** Cuts an IngressClass. Never throws for any value. */
 export function cutIngressClass(value: Mapping, names: MeshNames): { readonly object: IngressClassObject; readonly faults: readonly Fault[] } {
   const metadata = mapping(value.metadata)
-  const isOurs = names.canonicalKey(text(mapping(value.spec).controller)) === `${names.domain}/ingress-controller`
+  const isOurs = names.canonicalKey(textOf(mapping(value.spec).controller)) === `${names.domain}/ingress-controller`
   const isDefault = mapping(metadata.annotations)['ingressclass.kubernetes.io/is-default-class'] === 'true'
-  return { object: { name: text(metadata.name), isOurs, isDefault }, faults: [] }
+  return { object: { name: textOf(metadata.name), isOurs, isDefault }, faults: [] }
 }
 
 /** Cuts an Ingress. Parts that cannot be used are left out, for the reasons in `faults`. Never throws for any value. */
@@ -80,13 +80,13 @@ class IngressReading {
     this.#metadata = mapping(value.metadata)
     this.#spec = mapping(value.spec)
     this.#status = mapping(value.status)
-    this.#namespace = text(this.#metadata.namespace)
-    this.#name = text(this.#metadata.name)
+    this.#namespace = textOf(this.#metadata.namespace)
+    this.#name = textOf(this.#metadata.name)
   }
 
   object(): IngressObject {
     const { creationTimestamp, uid, resourceVersion } = this.#metadata
-    const created = Date.parse(text(creationTimestamp))
+    const created = Date.parse(textOf(creationTimestamp))
     const annotated = mapping(this.#metadata.annotations)['kubernetes.io/ingress.class']
     const { ingressClassName } = this.#spec
     const balancers = list(mapping(this.#status.loadBalancer).ingress).map(mapping)
@@ -94,13 +94,13 @@ class IngressReading {
       namespace: this.#namespace,
       name: this.#name,
       createdAt: Number.isNaN(created) ? 0 : created,
-      uid: text(uid),
-      resourceVersion: text(resourceVersion),
+      uid: textOf(uid),
+      resourceVersion: textOf(resourceVersion),
       annotatedClass: typeof annotated === 'string' ? annotated : undefined,
       className: typeof ingressClassName === 'string' ? ingressClassName : undefined,
       servers: this.#servers(),
       routes: this.#routes(),
-      addresses: balancers.map(({ ip, hostname }) => text(ip) || text(hostname)),
+      addresses: balancers.map(({ ip, hostname }) => textOf(ip) || textOf(hostname)),
     }
   }
 
@@ -112,7 +112,7 @@ class IngressReading {
   #servers(): GatewayServer[] {
     const secured = list(this.#spec.tls).flatMap((item, index): GatewayServer[] => {
       const [tls, path] = [mapping(item), `spec.tls[${index}]`]
-      if (text(tls.secretName) === '') {
+      if (textOf(tls.secretName) === '') {
         this.#fault(`${path}.secretName`, 'required, but missing')
         return []
       }
@@ -137,7 +137,7 @@ class IngressReading {
   }
 
   #rule(rule: Mapping, path: string): IngressRoute[] {
-    const host = text(rule.host).toLowerCase() || '*'
+    const host = textOf(rule.host).toLowerCase() || '*'
     const checked = this.#parsed<VirtualServiceSpec>('VirtualService', virtualService(host, [{ uri: { prefix: '/' } }]), `${path}.host`)
     if (!checked) return []
     return list(mapping(rule.http).paths).flatMap((item, index): IngressRoute[] => {
@@ -153,12 +153,12 @@ class IngressReading {
 
   #match(given: Mapping, path: string): { match: Mapping[]; length: number; isExact: boolean } | undefined {
     const type = given.pathType ?? 'ImplementationSpecific'
-    const value = text(given.path) || '/'
+    const value = textOf(given.path) || '/'
     if (type === 'Exact') return exact(value)
     if (type === 'Prefix') return elements(value)
     if (type !== 'ImplementationSpecific')
       return this.#fault(`${path}.pathType`, `expected Exact, Prefix or ImplementationSpecific, got ${JSON.stringify(type)?.slice(0, 100)}`)
-    if (text(given.path) === '') return elements('/')
+    if (textOf(given.path) === '') return elements('/')
     if (value.endsWith('/*')) return elements(value.slice(0, -1))
     if (!value.endsWith('.*')) return exact(value)
     const prefix = value.slice(0, -2)
@@ -203,4 +203,3 @@ function elements(value: string) {
 
 const trimmed = (path: string): string => path.replace(/\/+$/, '')
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -5,7 +5,7 @@
 import type { ConfigObject, OutsideAccess, Readiness, TrafficDistribution } from '../../protocols/data.ts'
 import { canonicalAddress, isIp } from '../config/addresses.ts'
 import { readClusterSpec, readLabels } from '../config/cluster-documents.ts'
-import { type Fault, isMapping, mapping, type Report } from '../config/shape.ts'
+import { type Fault, isMapping, mapping, type Report, textOf } from '../config/shape.ts'
 import { exportFault } from '../config/shapes/export-list.ts'
 import { isMutualTlsLabel, type MeshNames } from '../names/mesh-names.ts'
 import { isObjectName } from '../names/object-names.ts'
@@ -143,10 +143,10 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
       return []
     }
     const targetPort = isPort(port.targetPort) ? port.targetPort : 0
-    const protocol = port.protocol === 'UDP' ? 'udp' : protocolOf(text(port.appProtocol))
+    const protocol = port.protocol === 'UDP' ? 'udp' : protocolOf(textOf(port.appProtocol))
     const nodePort = isPort(port.nodePort) ? port.nodePort : 0
-    const target = { targetPort: targetPort === port.port ? 0 : targetPort, targetName: text(port.targetPort) }
-    return [{ name: text(port.name), number: port.port, protocol, ...target, nodePort }]
+    const target = { targetPort: targetPort === port.port ? 0 : targetPort, targetName: textOf(port.targetPort) }
+    return [{ name: textOf(port.name), number: port.port, protocol, ...target, nodePort }]
   })
   const all = list(spec.clusterIPs)
   const given = (all.length > 0 ? all : [spec.clusterIP]).filter((address) => address !== undefined && address !== '' && address !== 'None')
@@ -157,7 +157,7 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
     return checked(listed(annotations[key]), key, fault, report)
   }
   const isExternal = spec.type === 'ExternalName'
-  if (isExternal && text(spec.externalName) === '') {
+  if (isExternal && textOf(spec.externalName) === '') {
     report.faults.push({ path: 'spec.externalName', reason: 'required for the type ExternalName, but missing' })
     return undefined
   }
@@ -166,13 +166,13 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
     createdAt: createdAt(metadata),
     addresses: isExternal ? [] : addresses,
     isHeadless: !isExternal && spec.clusterIP === 'None',
-    externalName: isExternal ? text(spec.externalName).toLowerCase() : '',
+    externalName: isExternal ? textOf(spec.externalName).toLowerCase() : '',
     ports,
     exportTo: exportedTo(annotations, names, report),
     selector: isExternal ? undefined : selectorOf(spec, names),
     identities: accounts('canonical-serviceaccounts', identityFault),
     accounts: accounts('kubernetes-serviceaccounts', accountFault),
-    distribution: distributions.get(text(spec.trafficDistribution)) ?? annotatedDistribution(annotations, names, report),
+    distribution: distributions.get(textOf(spec.trafficDistribution)) ?? annotatedDistribution(annotations, names, report),
     outside: outsideOf(value, metadata, annotations, names, report),
   }
 }
@@ -243,8 +243,8 @@ function outsideOf(value: Mapping, metadata: Mapping, annotations: Record<string
   const spec = mapping(value.spec)
   const labels = names.canonicalKeys(textValues(metadata.labels))
   const ingress = list(mapping(mapping(value.status).loadBalancer).ingress).map(mapping)
-  const balanced = spec.type === 'LoadBalancer' ? ingress.flatMap(({ ip, hostname }) => text(ip) || text(hostname) || []) : []
-  const addresses = [...list(spec.externalIPs).map(text), ...balanced].filter((address) => address !== '')
+  const balanced = spec.type === 'LoadBalancer' ? ingress.flatMap(({ ip, hostname }) => textOf(ip) || textOf(hostname) || []) : []
+  const addresses = [...list(spec.externalIPs).map(textOf), ...balanced].filter((address) => address !== '')
   const network = labels[`topology.${names.domain}/network`]
   const named = labels[`networking.${names.domain}/gatewayPort`]
   const port = named === undefined ? gatewayPort : Number(named)
@@ -293,9 +293,9 @@ function cutSlice(value: Mapping, metadata: Mapping, report: Report): SliceObjec
     const addresses = list(endpoint.addresses).flatMap((address) => ipAddress(address, `endpoints[${index}].addresses`, report))
     if (addresses.length === 0) return []
     const pod = podIn(mapping(endpoint.targetRef), namespace)
-    return [{ addresses, readiness: readinessOf(mapping(endpoint.conditions)), pod, node: text(endpoint.nodeName) }]
+    return [{ addresses, readiness: readinessOf(mapping(endpoint.conditions)), pod, node: textOf(endpoint.nodeName) }]
   })
-  return { namespace, name, service: text(labels['kubernetes.io/service-name']), ports: portsIn(value), endpoints }
+  return { namespace, name, service: textOf(labels['kubernetes.io/service-name']), ports: portsIn(value), endpoints }
 }
 
 /** Each subset of an Endpoints object becomes a slice: its ready addresses, and those that are not ready. */
@@ -313,7 +313,7 @@ function cutEndpoints(value: Mapping, metadata: Mapping, report: Report): Endpoi
       list(subset[field]).flatMap((each): SliceEndpoint[] => {
         const { ip, targetRef, nodeName } = mapping(each)
         const addresses = ipAddress(ip, `subsets[${index}].${field}`, report)
-        return addresses.length > 0 ? [{ addresses, readiness, pod: podIn(mapping(targetRef), namespace), node: text(nodeName) }] : []
+        return addresses.length > 0 ? [{ addresses, readiness, pod: podIn(mapping(targetRef), namespace), node: textOf(nodeName) }] : []
       })
     const endpoints = [...endpointsIn('addresses', 'ready'), ...endpointsIn('notReadyAddresses', 'unready')]
     return { namespace, name, service: name, ports: portsIn(subset), endpoints }
@@ -322,13 +322,13 @@ function cutEndpoints(value: Mapping, metadata: Mapping, report: Report): Endpoi
 }
 
 const podIn = (target: Mapping, namespace: string): string =>
-  target.kind === 'Pod' ? `${text(target.namespace) || namespace}/${text(target.name)}` : ''
+  target.kind === 'Pod' ? `${textOf(target.namespace) || namespace}/${textOf(target.name)}` : ''
 
 /** A port without a number is every port, which no service of the mesh has. */
 const portsIn = ({ ports }: Mapping): SliceObject['ports'] =>
   list(ports).flatMap((item) => {
     const port = mapping(item)
-    return isPort(port.port) ? [{ name: text(port.name), number: port.port }] : []
+    return isPort(port.port) ? [{ name: textOf(port.name), number: port.port }] : []
   })
 
 /** Conditions that are not set count as true for `ready`, which `serving` then follows. */
@@ -350,7 +350,7 @@ function cutClusterObject(
   const spec = readClusterSpec(kind, value, metadata, report)
   if (kind === 'Pod') checkTlsMode(labels, names, report)
   const annotations = kind === 'Namespace' ? names.canonicalKeys(textValues(metadata.annotations)) : {}
-  const resourceVersion = text(metadata.resourceVersion)
+  const resourceVersion = textOf(metadata.resourceVersion)
   const object: ConfigObject = {
     ...{ kind, group: '', version: 'v1' },
     ...nameIn(metadata),
@@ -359,7 +359,7 @@ function cutClusterObject(
     createdAt: createdAt(metadata),
     generation: 1,
     spec,
-    ...{ source, cluster, uid: text(metadata.uid), resourceVersion },
+    ...{ source, cluster, uid: textOf(metadata.uid), resourceVersion },
     place: `cluster ${cluster}`,
   }
   return {
@@ -381,7 +381,7 @@ function checkTlsMode(labels: Readonly<Record<string, string>>, { domain }: Mesh
 
 function externalAddresses({ status }: Mapping): string[] {
   const given = list(mapping(status).addresses).map(mapping)
-  return given.flatMap(({ type, address }) => (type === 'ExternalIP' && isIp(text(address)) ? [canonicalAddress(text(address))] : []))
+  return given.flatMap(({ type, address }) => (type === 'ExternalIP' && isIp(textOf(address)) ? [canonicalAddress(textOf(address))] : []))
 }
 
 /** The name of the workload of a pod: of what owns it, without the hash of its template for a Deployment; its own without an owner. */
@@ -390,15 +390,15 @@ function workloadOf(metadata: Mapping, name: string): string {
     .map(mapping)
     .find(({ controller }) => controller === true)
   if (!owner) return name
-  const hash = text(mapping(metadata.labels)['pod-template-hash'])
-  const owning = text(owner.name)
+  const hash = textOf(mapping(metadata.labels)['pod-template-hash'])
+  const owning = textOf(owner.name)
   return owner.kind === 'ReplicaSet' && hash !== '' && owning.endsWith(`-${hash}`) ? owning.slice(0, -hash.length - 1) : owning
 }
 
-const nameIn = (metadata: Mapping) => ({ namespace: text(metadata.namespace), name: text(metadata.name) })
+const nameIn = (metadata: Mapping) => ({ namespace: textOf(metadata.namespace), name: textOf(metadata.name) })
 
 function createdAt({ creationTimestamp }: Mapping): number {
-  const created = Date.parse(text(creationTimestamp))
+  const created = Date.parse(textOf(creationTimestamp))
   return Number.isNaN(created) ? 0 : created
 }
 
@@ -410,7 +410,6 @@ function ipAddress(address: unknown, path: string, report: Report): string[] {
 
 const isPort = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 const textValues = (value: unknown): Record<string, string> =>
   Object.fromEntries(Object.entries(mapping(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
 const shown = (value: unknown): string =>

@@ -1,6 +1,6 @@
 /** WorkloadEntries of workloads that register themselves: their names, what they are made from, and what is written into them (docs/registration.md). */
 import type { EntryPlace, RegisteringWorkload, ReportedHealth, WorkloadEntryData, WorkloadGroupData } from '../../protocols/messages/registration.ts'
-import { isMapping, mapping } from '../config/shape.ts'
+import { isMapping, mapping, textOf } from '../config/shape.ts'
 import { type MeshNames, meshNames } from '../names/mesh-names.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -129,7 +129,7 @@ export function entryData(value: Mapping, { group, version }: Pick<EntryPlace, '
   const keys = registrationAnnotations(domain)
   const { conditions } = mapping(value.status)
   return {
-    ...{ group, version, namespace: text(namespace), name: text(name), uid: text(uid), resourceVersion: text(resourceVersion) },
+    ...{ group, version, namespace: textOf(namespace), name: textOf(name), uid: textOf(uid), resourceVersion: textOf(resourceVersion) },
     registeredFor: own[keys.group] ?? '',
     controller: given[keys.controller] ?? '',
     connectedAt: given[keys.connectedAt] ?? '',
@@ -153,12 +153,10 @@ export function groupData(value: Mapping, spec: Mapping, { group, version }: Pic
   if (![namespace, name, uid].every((part) => typeof part === 'string' && part !== '')) return undefined
   const given = mapping(spec.metadata)
   return {
-    ...{ group, version, namespace: text(namespace), name: text(name), uid: text(uid) },
+    ...{ group, version, namespace: textOf(namespace), name: textOf(name), uid: textOf(uid) },
     ...{ labels: textsOf(given.labels), annotations: textsOf(given.annotations), template: mapping(spec.template) },
   }
 }
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const textsOf = (value: unknown): Record<string, string> =>
   Object.fromEntries(Object.entries(mapping(value)).filter((each): each is [string, string] => typeof each[1] === 'string'))

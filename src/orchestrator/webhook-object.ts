@@ -1,6 +1,6 @@
 /** MutatingWebhookConfigurations that lead to the injection of a revision, and what is to be written into them (docs/injection.md, N15). */
 import type { CalledWebhook, InjectorWebhooksEvent } from '../../protocols/messages/injection.ts'
-import { isMapping, mapping } from '../config/shape.ts'
+import { isMapping, mapping, textOf } from '../config/shape.ts'
 import { injectorWebhooks, type MeshNames } from '../names/mesh-names.ts'
 
 /** Such a configuration. */
@@ -27,8 +27,6 @@ export function cutWebhooks(
   })
   return { uid: textOf(metadata.uid), webhooks }
 }
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /** The paths of the webhooks of injection that do not give pods this cluster, each once: they give them that of the values of injection (docs/injection.md, N13). */
 export const pathsWithout = ({ webhooks }: WebhookObject, cluster: string): readonly string[] => [

@@ -13,7 +13,7 @@ import type { NetworkGateway, NetworkGateways } from './snapshot.ts'
 import type { SystemNetworks } from './system-networks.ts'
 
 /** The default port of a gateway that forwards mutual TLS by SNI. */
-const sniPort = 15_443
+export const sniPort = 15_443
 
 /** The largest number of gateways of other clusters whose refusal is told. */
 const mostRefused = 20

@@ -8,7 +8,7 @@ import { kinds } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { type ParsedFile, parseConfigDocument } from '../../../../src/config/parse.ts'
 import { PatternChecks, refusedPatterns } from '../../../../src/config/patterns.ts'
-import { isMapping, mapping, type Report } from '../../../../src/config/shape.ts'
+import { isMapping, mapping, type Report, textOf } from '../../../../src/config/shape.ts'
 import { count } from '../../../../src/model/counts.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
@@ -300,7 +300,7 @@ export class ConfigPart implements WatcherPart {
   /** What an object is of in its cluster becomes part of it. */
   #ofCluster(value: Mapping, parsed: ParsedFile): ParsedFile {
     const { uid, resourceVersion } = isMapping(value.metadata) ? value.metadata : {}
-    const origin = { cluster: this.#settings.cluster, uid: text(uid), resourceVersion: text(resourceVersion) }
+    const origin = { cluster: this.#settings.cluster, uid: textOf(uid), resourceVersion: textOf(resourceVersion) }
     const here = <T extends ConfigObject>(object: T): T => ({ ...object, ...origin })
     return { ...parsed, objects: parsed.objects.map(here), standIns: new Map([...parsed.standIns].map(([key, object]) => [key, here(object)])) }
   }
@@ -383,5 +383,3 @@ function withoutCopy(annotations: unknown): unknown {
   const { [appliedCopy]: _copy, ...others } = annotations
   return others
 }
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
